@@ -1,0 +1,12 @@
+// One function a verb: each adds its subcommand, with its options, help and callback.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace bridle {
+
+void add_info(CLI::App& app);
+
+}  // namespace bridle

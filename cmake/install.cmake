@@ -1,0 +1,11 @@
+# An installed package: find_package(bridle), target bridle::bridle. tests/consumer proves that it works.
+include(CMakePackageConfigHelpers)
+install(TARGETS bridle EXPORT bridle_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS bridle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY include/bridle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT bridle_targets NAMESPACE bridle:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bridle)
+configure_package_config_file(cmake/bridleConfig.cmake.in bridleConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bridle)
+write_basic_package_version_file(bridleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/bridleConfig.cmake ${PROJECT_BINARY_DIR}/bridleConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bridle)

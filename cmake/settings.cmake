@@ -1,0 +1,50 @@
+# Compiler settings shared by every target, as an interface library that is never exported.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT BRIDLE_TIDY)
+  # Precompiled headers need both of these, or every compilation is a miss.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+endif()
+
+add_library(bridle_settings INTERFACE)
+# No contraction: a fused multiply-add where none was written would change what the rounding analysis
+# in docs/theory is about. No fast-math for the same reason, here or in any file.
+target_compile_options(bridle_settings INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off -fpch-preprocess)
+
+if(BRIDLE_SANITIZE)
+  target_compile_options(bridle_settings INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -O1)
+  target_link_options(bridle_settings INTERFACE -fsanitize=address,undefined)
+endif()
+
+if(BRIDLE_TIDY)
+  find_program(CLANG_TIDY clang-tidy REQUIRED)
+  set(CMAKE_CXX_CLANG_TIDY ${CLANG_TIDY} --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-ignored-optimization-argument)
+  set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
+endif()
+
+# Instruction sets belong to single files, named for them, and are chosen at run time: never -march=native.
+function(bridle_instruction_sets target)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source ${sources})
+    if(source MATCHES "_amx\\.cpp$")
+      set(flags "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512bf16;-mamx-tile;-mamx-bf16;-mfma;-mbmi2")
+    elseif(source MATCHES "_avx512\\.cpp$")
+      set(flags "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mfma;-mbmi2")
+    elseif(source MATCHES "_avx2\\.cpp$")
+      set(flags "-mavx2;-mfma;-mbmi2")
+    else()
+      continue()
+    endif()
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
+  endforeach()
+endfunction()

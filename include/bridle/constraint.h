@@ -1,0 +1,114 @@
+// Weight constraints: each maps a weight to one whose singular values obey a rule, after every optimizer step, and
+// says what norm it guarantees. All work in RMS→RMS units, on the whole matrix or on each of the Param's row blocks.
+//
+//   auto enforcer = Enforcer({.method = "soft_cap"});
+//   enforcer.start_(weight, 2.0);                     // once: weights that begin outside are brought inside
+//   ... optimizer step ...
+//   enforcer.enforce_(weight, 2.0, step);             // the method itself
+//   enforcer.prove_and_repair_(weight, 2.0);          // σ(W) ≤ 2.0 is now proved, whatever rounding did
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bridle/linalg.h"
+#include "bridle/param.h"
+
+namespace bridle {
+
+struct ConstraintOptions {
+  std::string method = "soft_cap";  // one of constraint_names(), or a name that the paper's code uses
+  double spectral_decay = 0.05;     // spectral_weight_decay: the share of σ₁ taken off each step (not times η)
+  double floor = 0.0;               // spectral_clip: the lower end α of [α, σ_max]
+  double clip_decay = 0.1;          // clipped_weight_decay: λ, the share of the excess over σ_max taken off each step
+  double parseval_strength = 0.1;   // parseval: β of (1 + β)x − βx³
+  int power_rounds = 16;            // rounds of power iteration a step, for the methods that use it
+  std::optional<at::ScalarType> product_dtype;  // precision of the products; default: the weight's own
+};
+
+// A statement in exact arithmetic: a weight whose norm is at most `norm` before a step as described by the StepInfo
+// is again at most `norm` after the step and the constraint. Nothing is said where `norm` is empty.
+struct Guarantee {
+  std::optional<double> norm;
+  std::string reason;
+};
+
+class Constraint {
+ public:
+  virtual ~Constraint() = default;
+
+  virtual const char* name() const = 0;
+
+  // Projects the weight in place. Throws InputError for a cap that is not positive and for an optimizer without an
+  // update bound where the method needs one; NumericError for NaN and Inf. The weight is untouched then.
+  void apply_(const Param& param, double sigma_max, const StepInfo& step);
+
+  virtual Guarantee guarantee(const Param& param, double sigma_max, const StepInfo& step) const = 0;
+
+  // True for methods that only work for updates of known norm, and so refuse AdamW.
+  virtual bool needs_update_bound() const { return false; }
+  // False for methods that do not look at sigma_max.
+  virtual bool uses_cap() const { return true; }
+
+  // What the method keeps between steps, for checkpoints; undefined where it keeps nothing.
+  virtual Tensor state() const { return {}; }
+  virtual void set_state(const Tensor& /*state*/) {}
+
+ protected:
+  // What a method sees: the blocks [b, m, n] (one whole matrix comes as [m, n]), the cap and the largest norm the
+  // step can have reached, both as ordinary spectral norms of a block.
+  struct Task {
+    Tensor weight;
+    double cap;
+    double reach;  // infinite where the optimizer knows no update bound
+    double unit;
+  };
+  virtual Tensor project(const Task& task) = 0;
+};
+
+// Throws InputError, naming the nearest known method, for an unknown name.
+std::unique_ptr<Constraint> make_constraint(const ConstraintOptions& options);
+
+// Rows of a table (embeddings) capped at RMS sigma_max: what stands in for every method on tables.
+std::unique_ptr<Constraint> make_row_cap();
+
+std::vector<std::string> constraint_names();
+
+// Brings the weight below sigma_max by the verified bound, in its stored precision: a scaling of the blocks (rows of
+// a table) that are above, repeated with a growing margin until the proof holds. Returns true if anything changed.
+// Throws PromiseError where no scaling helps (NaN, Inf).
+bool seal_(const Param& param, double sigma_max);
+
+// True only if every block (every row of a table) is proved to be at most sigma_max.
+bool prove_norm(const Param& param, double sigma_max);
+
+// Enforce, prove, repair, for one weight.
+class Enforcer {
+ public:
+  // `role` decides between the method and the row cap of tables.
+  explicit Enforcer(const ConstraintOptions& options, Role role = Role::linear);
+
+  // Brings initial weights inside the set: singular values above the cap are lowered to it.
+  void start_(const Param& param, double sigma_max);
+
+  // The method, aimed a little below the cap so that rounding does not lead above it.
+  void enforce_(const Param& param, double sigma_max, const StepInfo& step);
+
+  // Proves norm ≤ sigma_max; where the proof fails, seals. Returns true if it had to.
+  bool prove_and_repair_(const Param& param, double sigma_max);
+
+  int64_t repairs() const { return repairs_; }
+  Constraint& constraint() { return *constraint_; }
+
+  // The share of the cap left to rounding, for weights and products of these types.
+  static double margin(at::ScalarType weight, at::ScalarType products);
+
+ private:
+  ConstraintOptions options_;
+  std::unique_ptr<Constraint> constraint_;
+  int64_t repairs_ = 0;
+};
+
+}  // namespace bridle

@@ -1,0 +1,40 @@
+// Spectral clipping, σ ↦ clip(σ, α, σ_max), by the sign formula.
+#include <fmt/format.h>
+
+#include "bridle/error.h"
+#include "constraint/clip_by_sign.h"
+#include "constraint/guarantee.h"
+#include "constraint/methods.h"
+
+namespace bridle {
+namespace {
+
+class Clip : public Constraint {
+ public:
+  explicit Clip(const ConstraintOptions& options) : floor_(options.floor), products_(options.product_dtype) {}
+  const char* name() const override { return "clip"; }
+  Guarantee guarantee(const Param&, double, const StepInfo&) const override {
+    return no_guarantee("the signs of singular values far below the Frobenius norm do not converge");
+  }
+
+ protected:
+  Tensor project(const Task& task) override {
+    const double floor = floor_ * task.unit;
+    if (!(floor >= 0.0 && floor <= task.cap)) {
+      throw InputError(name(), fmt::format("floor is {}: it must lie between 0 and sigma_max {}", floor_,
+                                           task.cap / task.unit));
+    }
+    const auto dtype = task.weight.scalar_type();
+    return clip_by_sign(task.weight.to(products_.value_or(dtype)), floor, task.cap).to(dtype);
+  }
+
+ private:
+  double floor_;
+  std::optional<at::ScalarType> products_;
+};
+
+}  // namespace
+
+std::unique_ptr<Constraint> make_clip(const ConstraintOptions& options) { return std::make_unique<Clip>(options); }
+
+}  // namespace bridle

@@ -1,0 +1,90 @@
+// Spectral hard cap, σ ↦ min(σ, σ_max): by the sign formula, by fixed polynomials, or by an exact decomposition.
+#include <array>
+
+#include "constraint/clip_by_sign.h"
+#include "constraint/guarantee.h"
+#include "constraint/methods.h"
+
+namespace bridle {
+namespace {
+
+class HardCap : public Constraint {
+ public:
+  explicit HardCap(const ConstraintOptions& options) : products_(options.product_dtype) {}
+  const char* name() const override { return "hard_cap"; }
+  bool needs_update_bound() const override { return true; }
+  Guarantee guarantee(const Param& param, double sigma_max, const StepInfo& step) const override {
+    if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
+    const Tensor blocks = param.block_view();
+    const int64_t n = std::min(blocks.size(1), blocks.size(2));
+    const auto norm = invariant_norm(sigma_max, [&](double s) {
+      const auto excess = cap_by_sign_excess(step.reach(s), sigma_max, n);
+      return excess ? sigma_max + *excess : 2.0 * s;
+    });
+    if (!norm) return no_guarantee("the step is so large that the signs do not converge");
+    return {norm, "the cap and the sign polynomial's largest error"};
+  }
+
+ protected:
+  Tensor project(const Task& task) override {
+    const auto dtype = task.weight.scalar_type();
+    return cap_by_sign(task.weight.to(products_.value_or(dtype)), task.cap).to(dtype);
+  }
+
+ private:
+  std::optional<at::ScalarType> products_;
+};
+
+constexpr std::array<OddPolynomial, 4> kCapPolynomials = {{
+    {0.805032, 0.206361, -0.019763},
+    {0.649867, 0.162935, -0.011150},
+    {1.810259, -0.200265, 0.008251},
+    {1.004384, -0.183490, 0.014413},
+}};
+constexpr double kLargestInput = 4.0;      // in units of the cap
+constexpr double kLargestOutput = 1.0109;  // sup of the composition on [0, 4]
+
+class HardCapPolynomial : public Constraint {
+ public:
+  explicit HardCapPolynomial(const ConstraintOptions& options) : products_(options.product_dtype) {}
+  const char* name() const override { return "hard_cap_polynomial"; }
+  bool needs_update_bound() const override { return true; }
+  Guarantee guarantee(const Param&, double sigma_max, const StepInfo& step) const override {
+    const double norm = kLargestOutput * sigma_max;
+    if (!(step.reach(norm) <= kLargestInput * sigma_max)) {
+      return no_guarantee("the polynomials hold only for norms up to four times the cap");
+    }
+    return {norm, "the polynomials' largest value"};
+  }
+
+ protected:
+  Tensor project(const Task& task) override {
+    return apply_polynomials(task.weight.div(task.cap), kCapPolynomials, products_).mul(task.cap);
+  }
+
+ private:
+  std::optional<at::ScalarType> products_;
+};
+
+class HardCapSvd : public Constraint {
+ public:
+  const char* name() const override { return "hard_cap_svd"; }
+  Guarantee guarantee(const Param&, double sigma_max, const StepInfo&) const override {
+    return {sigma_max, "exact, for any update"};
+  }
+
+ protected:
+  Tensor project(const Task& task) override { return cap_by_svd(task.weight, task.cap); }
+};
+
+}  // namespace
+
+std::unique_ptr<Constraint> make_hard_cap(const ConstraintOptions& options) { return std::make_unique<HardCap>(options); }
+
+std::unique_ptr<Constraint> make_hard_cap_polynomial(const ConstraintOptions& options) {
+  return std::make_unique<HardCapPolynomial>(options);
+}
+
+std::unique_ptr<Constraint> make_hard_cap_svd(const ConstraintOptions&) { return std::make_unique<HardCapSvd>(); }
+
+}  // namespace bridle

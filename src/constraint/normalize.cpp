@@ -1,0 +1,63 @@
+// Spectral normalisation, W ← W / max(1, σ₁/σ_max). By a verified bound from above it guarantees the cap for any
+// update; by power iteration, as the paper has it, σ₁ is read too small and nothing is guaranteed.
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bridle/error.h"
+#include "constraint/guarantee.h"
+#include "constraint/methods.h"
+#include "constraint/rank_one.h"
+
+namespace bridle {
+namespace {
+
+class NormalizeByBound : public Constraint {
+ public:
+  const char* name() const override { return "normalize"; }
+  Guarantee guarantee(const Param&, double sigma_max, const StepInfo&) const override {
+    return {sigma_max, "divided by a bound from above"};
+  }
+
+ protected:
+  Tensor project(const Task& task) override {
+    std::vector<double> factors;
+    for (const auto& bound : spectral_norm_bounds(task.weight)) {
+      if (!bound) throw NumericError(name(), "no bound of the norm could be established");
+      factors.push_back(std::min(1.0, task.cap / bound->value.to_double()));
+    }
+    if (std::all_of(factors.begin(), factors.end(), [](double f) { return f == 1.0; })) return task.weight;
+    if (task.weight.dim() == 2) return task.weight.mul(factors.front());
+    const auto options = task.weight.options().dtype(at::kDouble);
+    return task.weight.mul(at::tensor(factors, options).view({-1, 1, 1})).to(task.weight.scalar_type());
+  }
+};
+
+class NormalizeByEstimate : public PowerIterationConstraint {
+ public:
+  using PowerIterationConstraint::PowerIterationConstraint;
+  const char* name() const override { return "normalize_estimate"; }
+  Guarantee guarantee(const Param&, double, const StepInfo&) const override {
+    return no_guarantee("power iteration reads the norm from below");
+  }
+
+ protected:
+  Tensor project(const Task& task) override {
+    const Tensor divisor = top(task.weight).sigma.div(task.cap).clamp_min(1.0);
+    if (task.weight.dim() == 2) return task.weight.div(divisor.squeeze(0)).to(task.weight.scalar_type());
+    return task.weight.div(divisor.view({-1, 1, 1})).to(task.weight.scalar_type());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Constraint> make_normalize_by_bound(const ConstraintOptions&) {
+  return std::make_unique<NormalizeByBound>();
+}
+
+std::unique_ptr<Constraint> make_normalize_by_estimate(const ConstraintOptions& options) {
+  return std::make_unique<NormalizeByEstimate>(options);
+}
+
+}  // namespace bridle

@@ -1,0 +1,55 @@
+// Parseval's polynomial, x ↦ (1 + β)x − βx³ in units of the cap: pulls every singular value towards the cap.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "bridle/error.h"
+#include "constraint/guarantee.h"
+#include "constraint/methods.h"
+
+namespace bridle {
+namespace {
+
+class Parseval : public Constraint {
+ public:
+  explicit Parseval(const ConstraintOptions& options)
+      : strength_(options.parseval_strength), products_(options.product_dtype) {
+    if (!(strength_ > 0.0 && strength_ <= 0.5)) {
+      throw InputError("parseval", fmt::format("parseval_strength is {}: it must lie in (0, 0.5]", strength_));
+    }
+  }
+  const char* name() const override { return "parseval"; }
+  Guarantee guarantee(const Param&, double sigma_max, const StepInfo& step) const override {
+    if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
+    const OddPolynomial p = polynomial();
+    const double peak = std::sqrt((1.0 + strength_) / (3.0 * strength_));  // p grows up to here
+    const auto norm = invariant_norm(sigma_max, [&](double s) {
+      const double reach = step.reach(s) / sigma_max;
+      return reach <= peak ? sigma_max * p(reach) : 2.0 * s;
+    });
+    if (!norm) return no_guarantee("the step reaches beyond the polynomial's peak");
+    return {norm, "the level where the polynomial takes off what a step adds"};
+  }
+
+ protected:
+  Tensor project(const Task& task) override {
+    const std::array<OddPolynomial, 1> steps = {
+        {{1.0 + strength_, -strength_ / (task.cap * task.cap), 0.0}}};
+    return apply_polynomials(task.weight, steps, products_);
+  }
+
+ private:
+  OddPolynomial polynomial() const { return {1.0 + strength_, -strength_, 0.0}; }
+
+  double strength_;
+  std::optional<at::ScalarType> products_;
+};
+
+}  // namespace
+
+std::unique_ptr<Constraint> make_parseval(const ConstraintOptions& options) {
+  return std::make_unique<Parseval>(options);
+}
+
+}  // namespace bridle

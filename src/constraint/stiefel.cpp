@@ -1,0 +1,30 @@
+// Stiefel projection, W ← σ_max·orthogonalize(W): every singular value goes to the cap.
+#include "constraint/guarantee.h"
+#include "constraint/methods.h"
+
+namespace bridle {
+namespace {
+
+class Stiefel : public Constraint {
+ public:
+  explicit Stiefel(const ConstraintOptions& options) : products_(options.product_dtype) {}
+  const char* name() const override { return "stiefel"; }
+  Guarantee guarantee(const Param&, double sigma_max, const StepInfo&) const override {
+    return {sigma_max, "the six-step list never exceeds 1"};
+  }
+
+ protected:
+  Tensor project(const Task& task) override {
+    const auto dtype = task.weight.scalar_type();
+    return orthogonalize(task.weight.to(products_.value_or(dtype))).to(dtype).mul(task.cap);
+  }
+
+ private:
+  std::optional<at::ScalarType> products_;
+};
+
+}  // namespace
+
+std::unique_ptr<Constraint> make_stiefel(const ConstraintOptions& options) { return std::make_unique<Stiefel>(options); }
+
+}  // namespace bridle

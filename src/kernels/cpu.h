@@ -1,0 +1,24 @@
+// Which instruction set the kernels use, chosen at run time, and the state of the libraries below.
+#pragma once
+
+#include <string>
+
+namespace bridle {
+
+// Each includes the ones before it.
+enum class InstructionSet { plain, avx2, avx512, amx };
+
+// What this processor and kernel can run; the environment variable BRIDLE_ISA (plain, avx2, avx512, amx) lowers
+// it, for tests. Throws InputError when the variable asks for more than there is, or for something unknown.
+InstructionSet instruction_set();
+const char* instruction_set_name(InstructionSet set);
+
+// What had to be set right in the libraries Bridle stands on when it was loaded.
+struct RuntimeReport {
+  std::string blas_core;           // OpenBLAS's kernel family in use; empty where the BLAS is another one
+  bool blas_core_corrected;        // OpenBLAS did not know this processor and had chosen kernels for an old one
+  bool dnn_without_amx;            // oneDNN was kept from AMX, which it cannot configure on this machine
+};
+const RuntimeReport& runtime_report();
+
+}  // namespace bridle

@@ -1,0 +1,108 @@
+// The spectral norm from above: scaling, choice of the method, and what the methods share.
+#include "linalg/norm_bound.h"
+
+#include <cmath>
+
+#include "base/rounding.h"
+#include "bridle/linalg.h"
+#include "linalg/scaling.h"
+
+namespace bridle {
+namespace {
+
+std::optional<NormBound> bound_one(const Tensor& matrix, BoundMethod method) {
+  const auto scaled = scaled_exactly(matrix);
+  if (!scaled) return std::nullopt;
+  const auto run = [&]() -> std::optional<UpperBound> {
+    switch (method) {
+      case BoundMethod::cholesky: return norm_by_cholesky(scaled->matrix);
+      case BoundMethod::gram: return norm_by_gram_iteration(scaled->matrix);
+      case BoundMethod::svd: return norm_by_svd(scaled->matrix);
+    }
+    return std::nullopt;
+  };
+  const auto norm = run();
+  if (!norm || norm->is_unbounded()) return std::nullopt;
+  return NormBound{UpperBound::scaled(norm->mantissa(), norm->exponent() + scaled->exponent), method};
+}
+
+Tensor as_batch(const Tensor& matrices) { return matrices.dim() == 2 ? matrices.unsqueeze(0) : matrices; }
+
+}  // namespace
+
+double rounding_error(int64_t k) {
+  const double ku = static_cast<double>(k) * 0x1p-53;  // exact: k is far below 2^53
+  return div_up(ku, add_down(1.0, -ku));
+}
+
+UpperBound sum_bound(const Tensor& nonnegative) {
+  const double sum = nonnegative.sum().item<double>();
+  return UpperBound(sum) * (1.0 + UpperBound(rounding_error(nonnegative.numel() + 1)));
+}
+
+UpperBound sum_of_squares_bound(const Tensor& values) {
+  const double sum = values.square().sum().item<double>();
+  // The last term covers squares that underflow to zero.
+  return UpperBound(sum) * (1.0 + UpperBound(rounding_error(values.numel() + 2))) +
+         UpperBound(static_cast<double>(values.numel())) * UpperBound::scaled(1.0, -1022);
+}
+
+std::optional<Scaled> scaled_exactly(const Tensor& matrix) {
+  const double largest = largest_entry(matrix);
+  if (!std::isfinite(largest)) return std::nullopt;
+  int exponent = 0;
+  std::frexp(largest, &exponent);  // largest < 2^exponent; 0 for a zero matrix
+  // Two factors, because 2^-exponent alone may not be representable.
+  const int half = exponent / 2;
+  const Tensor scaled = matrix.to(at::kDouble).mul(std::ldexp(1.0, -half)).mul(std::ldexp(1.0, half - exponent));
+  return Scaled{scaled, exponent};
+}
+
+const char* bound_method_name(BoundMethod method) {
+  switch (method) {
+    case BoundMethod::cholesky: return "cholesky";
+    case BoundMethod::gram: return "gram";
+    case BoundMethod::svd: return "svd";
+  }
+  return "unknown";
+}
+
+std::vector<std::optional<NormBound>> spectral_norm_bounds(const Tensor& matrices, BoundMethod method) {
+  require_matrix(matrices, "spectral_norm_bound");
+  std::vector<std::optional<NormBound>> bounds;
+  for (const Tensor& matrix : as_batch(matrices).unbind(0)) bounds.push_back(bound_one(matrix, method));
+  return bounds;
+}
+
+std::optional<NormBound> spectral_norm_bound(const Tensor& matrix, BoundMethod method) {
+  require_matrix(matrix, "spectral_norm_bound");
+  return bound_one(matrix.dim() == 3 ? matrix.squeeze(0) : matrix, method);
+}
+
+bool prove_spectral_norm(const Tensor& matrices, double limit) {
+  require_matrix(matrices, "prove_spectral_norm");
+  for (const Tensor& matrix : as_batch(matrices).unbind(0)) {
+    const auto scaled = scaled_exactly(matrix);
+    if (!scaled) return false;
+    // Exact, or, where it leaves float64's range, a limit that is never too large.
+    const double scaled_limit = std::ldexp(limit, -scaled->exponent);
+    const bool exact = std::ldexp(scaled_limit, scaled->exponent) == limit;
+    if (!prove_by_cholesky(scaled->matrix, exact ? scaled_limit : next_down(scaled_limit))) return false;
+  }
+  return true;
+}
+
+std::optional<UpperBound> row_rms_bound(const Tensor& table) {
+  require_matrix(table, "row_rms_bound");
+  const auto scaled = scaled_exactly(table);
+  if (!scaled) return std::nullopt;
+  const Tensor& rows = scaled->matrix;
+  const double largest = rows.square().sum(-1).max().item<double>();
+  const auto columns = static_cast<double>(rows.size(-1));
+  const UpperBound sum = UpperBound(largest) * (1.0 + UpperBound(rounding_error(rows.size(-1) + 2))) +
+                         UpperBound(columns) * UpperBound::scaled(1.0, -1022);
+  const UpperBound rms = sqrt(sum / columns);
+  return UpperBound::scaled(rms.mantissa(), rms.exponent() + scaled->exponent);
+}
+
+}  // namespace bridle

@@ -1,0 +1,93 @@
+// Verified Cholesky. G = fl(WᵀW) has ‖G − WᵀW‖ ≤ e. If the Cholesky factorisation of tI − G − c₀I runs to its end in
+// floating point, tI − G is positive semidefinite and σ(W)² ≤ t + e: docs/theory/spectral_norm.md, statement 1.
+#include <ATen/ops/linalg_cholesky_ex.h>
+#include <ATen/ops/linalg_eigvalsh.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rounding.h"
+#include "linalg/lanczos.h"
+#include "linalg/norm_bound.h"
+#include "linalg/product.h"
+#include "linalg/scaling.h"
+
+namespace bridle {
+namespace {
+
+constexpr double kUnitRoundoff = 0x1p-53;
+constexpr int kMostAttempts = 8;
+
+struct GramFacts {
+  Tensor matrix;     // fl(WᵀW) on the smaller side, [n, n]; its lower triangle is what counts
+  double error;      // e: ‖fl(WᵀW) − WᵀW‖ is at most this
+  double trace_low;  // not above the trace of `matrix`
+  double largest;    // the largest diagonal entry
+};
+
+GramFacts gram_facts(const Tensor& w) {
+  const int64_t inner = std::max(w.size(0), w.size(1));
+  const Tensor g = gram(w);
+  const Tensor diagonal = g.diagonal();
+  const double trace = diagonal.sum().item<double>();
+  // ‖W‖_F² from the diagonal: each entry is a sum of `inner` squares, good to γ_inner; two more for safety.
+  const UpperBound frobenius = sum_bound(diagonal) * (1.0 + UpperBound(rounding_error(2 * inner + 4)));
+  const UpperBound underflow = UpperBound(static_cast<double>(w.numel())) * UpperBound::scaled(1.0, -1022);
+  const UpperBound error = UpperBound(rounding_error(inner + 2)) * frobenius + underflow;
+  const double trace_error = mul_up(rounding_error(diagonal.numel() + 1), trace);
+  return {g, error.to_double(), add_down(trace, -trace_error), diagonal.max().item<double>()};
+}
+
+// True only if tI − G is proved positive semidefinite.
+bool proves_at_most(const GramFacts& g, double t) {
+  const int64_t n = g.matrix.size(0);
+  if (!(t > 0.0) || !std::isfinite(t)) return false;
+  const double gamma = rounding_error(n + 2);
+  const double trace = add_up(mul_up(static_cast<double>(n), t), -g.trace_low);  // of tI − G
+  const double c0 = add_up(mul_up(div_up(gamma, add_down(1.0, -gamma)), std::max(trace, 0.0)),
+                           mul_up(2 * kUnitRoundoff, add_up(t, g.largest)));
+  const Tensor shifted = g.matrix.neg();
+  shifted.diagonal().add_(t - c0);
+  const auto [factor, info] = at::linalg_cholesky_ex(shifted, /*upper=*/false, /*check_errors=*/false);
+  // A NaN pivot passes for success in some LAPACKs, so success is claimed only for a finite factor.
+  return info.item<int>() == 0 && factor.diagonal().gt(0.0).all().item<bool>() &&
+         std::isfinite(largest_entry(factor));
+}
+
+double all_eigenvalues_max(const Tensor& g) {
+  try {
+    return at::linalg_eigvalsh(g, "L").max().item<double>();
+  } catch (const c10::Error&) {
+    return std::nan("");
+  }
+}
+
+}  // namespace
+
+std::optional<UpperBound> norm_by_cholesky(const Tensor& scaled) {
+  const GramFacts g = gram_facts(scaled);
+  if (g.largest == 0.0 && largest_entry(scaled) == 0.0) return UpperBound(0.0);
+  const auto n = static_cast<double>(g.matrix.size(0));
+  double excess = std::max(1e-10, 4 * n * n * kUnitRoundoff);
+  double guess = largest_eigenvalue_estimate(g.matrix);
+  for (int attempt = 0; attempt <= kMostAttempts; ++attempt) {
+    const double t = (1 + excess) * guess;
+    if (proves_at_most(g, t)) return sqrt(UpperBound(t) + UpperBound(g.error));
+    if (attempt == 0) {
+      guess = all_eigenvalues_max(g.matrix);  // Lanczos fell short
+    } else {
+      excess *= 2;
+    }
+  }
+  return std::nullopt;
+}
+
+bool prove_by_cholesky(const Tensor& scaled, double limit) {
+  if (!(limit >= 0.0)) return false;
+  const GramFacts g = gram_facts(scaled);
+  if (g.largest == 0.0 && largest_entry(scaled) == 0.0) return true;
+  return proves_at_most(g, add_down(mul_down(limit, limit), -g.error));
+}
+
+}  // namespace bridle

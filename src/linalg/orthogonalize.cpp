@@ -1,0 +1,70 @@
+// Newton–Schulz iterations towards UVᵀ. The lists are published figures; their suprema are checked in the tests.
+#include <array>
+
+#include "bridle/error.h"
+#include "bridle/linalg.h"
+#include "linalg/scaling.h"
+
+namespace bridle {
+namespace {
+
+constexpr OddPolynomial over_1024(double a, double b, double c) { return {a / 1024, b / 1024, c / 1024}; }
+
+// Cubic convergence to 1 from anywhere in (0, 1], and never above 1: (15x − 10x³ + 3x⁵)/8.
+constexpr OddPolynomial kPolish = {15.0 / 8, -10.0 / 8, 3.0 / 8};
+
+constexpr std::array<OddPolynomial, 8> kSixStepAndPolish = {
+    over_1024(3955, -8306, 5008), over_1024(3735, -6681, 3463), over_1024(3799, -6499, 3211),
+    over_1024(4019, -6385, 2906), over_1024(2677, -3029, 1162), over_1024(2172, -1833, 682),
+    kPolish,                      kPolish,
+};
+
+constexpr std::array<OddPolynomial, 5> kFiveStep = {{
+    {4.0848, -6.8946, 2.9270},
+    {3.9505, -6.3029, 2.6377},
+    {3.7418, -5.5913, 2.3037},
+    {2.8769, -3.1427, 1.2046},
+    {2.8366, -3.0525, 1.2012},
+}};
+
+constexpr OddPolynomial kClassicStep = {3.4445, -4.7750, 2.0315};
+constexpr std::array<OddPolynomial, 5> kClassic = {kClassicStep, kClassicStep, kClassicStep, kClassicStep,
+                                                   kClassicStep};
+
+// The matrix divided by its Frobenius norm, so that its singular values lie in [0, 1]; zero stays zero.
+Tensor normalized(const Tensor& matrix) {
+  const Tensor norm = frobenius_norm(matrix);
+  return matrix.div(norm.masked_fill(norm.eq(0), 1.0)).to(matrix.scalar_type());
+}
+
+}  // namespace
+
+std::span<const OddPolynomial> polynomials(Coefficients coefficients) {
+  switch (coefficients) {
+    case Coefficients::six_step: return std::span(kSixStepAndPolish).first<6>();
+    case Coefficients::five_step: return kFiveStep;
+    case Coefficients::classic: return kClassic;
+  }
+  throw InputError("orthogonalize", "unknown list of coefficients");
+}
+
+double update_bound(Coefficients coefficients) {
+  switch (coefficients) {
+    case Coefficients::six_step: return 0.99935;
+    case Coefficients::five_step: return 1.14503;
+    case Coefficients::classic: return 1.20238;
+  }
+  throw InputError("orthogonalize", "unknown list of coefficients");
+}
+
+Tensor orthogonalize(const Tensor& matrix, Coefficients coefficients) {
+  require_matrix(matrix, "orthogonalize");
+  return apply_polynomials(normalized(matrix), polynomials(coefficients));
+}
+
+Tensor matrix_sign(const Tensor& matrix) {
+  require_matrix(matrix, "matrix_sign");
+  return apply_polynomials(normalized(matrix), kSixStepAndPolish);
+}
+
+}  // namespace bridle

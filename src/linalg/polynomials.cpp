@@ -1,0 +1,72 @@
+// Odd polynomials of singular values. With A = WWᵀ, p(W) = (aI + bA + cA²)W: products only, no decomposition.
+#include <cmath>
+
+#include "bridle/linalg.h"
+#include "kernels/cpu.h"
+#include "linalg/product.h"
+#include "linalg/scaling.h"
+
+namespace bridle {
+namespace {
+
+// aI + bA + cA²
+Tensor side_factor(const OddPolynomial& p, const Tensor& a) {
+  const Tensor sum = p.c == 0.0 ? a.mul(p.b) : product_plus(a, p.b, a, a, p.c);
+  sum.diagonal(0, -2, -1).add_(p.a);
+  return sum;
+}
+
+Tensor direct_step(const Tensor& w, const OddPolynomial& p, at::ScalarType products) {
+  const Tensor x = w.to(products);
+  const Tensor a = gram(x);
+  if (p.c == 0.0) return apply_side_plus(w, p.a, a, x, p.b);
+  return apply_side_plus(w, p.a, product_plus(a, p.b, a, a, p.c), x);
+}
+
+// The same in Gram space: with P = aI + bA + cA², A ← PAP and Q ← PQ, and only the first Gram matrix and the last
+// product touch the long side. The small matrices are kept in float32 at least.
+Tensor apply_in_gram_space(const Tensor& w, std::span<const OddPolynomial> list, at::ScalarType products) {
+  const Tensor x = w.to(products);
+  Tensor a = gram(x, products == at::kDouble ? at::kDouble : at::kFloat);
+  Tensor q;
+  bool near_identity = true;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Tensor p = side_factor(list[i], a);
+    q = i == 0 ? p : product(p, q);
+    if (i + 1 < list.size()) a = product(product(p, a), p);
+    near_identity = near_identity && list[i].a == 1.0;
+  }
+  if (!near_identity) return apply_side(q.to(products), x).to(w.scalar_type());
+  // Q − I is small where every polynomial starts with x: adding its part to W keeps W's own digits.
+  q.diagonal(0, -2, -1).sub_(1.0);
+  return apply_side_plus(w, 1.0, q.to(products), x);
+}
+
+// Multiply-adds of both ways in units of (short side)³; small float32 products weigh more beside fast bfloat16.
+bool gram_space_is_cheaper(const Tensor& w, std::span<const OddPolynomial> list, at::ScalarType products) {
+  const auto rows = static_cast<double>(w.size(-2)), columns = static_cast<double>(w.size(-1));
+  const double wide = std::max(rows, columns) / std::min(rows, columns);
+  const bool fast_bfloat16 = products == at::kBFloat16 && instruction_set() == InstructionSet::amx;
+  const double small_weight = fast_bfloat16 ? 6.0 : 1.0;
+  double squares = 0.0;
+  for (const OddPolynomial& p : list) squares += p.c == 0.0 ? 0.0 : 1.0;
+  const auto steps = static_cast<double>(list.size());
+  const double direct = 2.0 * wide * steps + squares;
+  const double in_gram_space = 2.0 * wide + small_weight * (squares + 3.0 * (steps - 1.0));
+  return in_gram_space < direct;
+}
+
+}  // namespace
+
+Tensor apply_polynomials(const Tensor& matrix, std::span<const OddPolynomial> list,
+                         std::optional<at::ScalarType> products) {
+  require_matrix(matrix, "apply_polynomials");
+  if (list.empty()) return matrix.clone();
+  const at::ScalarType dtype = products.value_or(matrix.scalar_type());
+  if (gram_space_is_cheaper(matrix, list, dtype)) return apply_in_gram_space(matrix, list, dtype);
+  Tensor w = matrix;
+  for (const OddPolynomial& p : list) w = direct_step(w, p, dtype);
+  return w;
+}
+
+}  // namespace bridle

@@ -1,0 +1,58 @@
+// See scaling.h.
+#include "linalg/scaling.h"
+
+#include <ATen/ops/linalg_vector_norm.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "bridle/error.h"
+
+namespace bridle {
+namespace {
+
+constexpr std::array<int64_t, 2> kMatrixDims = {-2, -1};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Tensor frobenius_norm(const Tensor& matrices) {
+  const bool is_double = matrices.scalar_type() == at::kDouble;
+  const Tensor norm = at::linalg_vector_norm(matrices, 2, kMatrixDims, true, is_double ? at::kDouble : at::kFloat);
+  // Squares of entries below 1e-15 or above 1e15 would lose digits or overflow in float32 (1e150 in float64).
+  const double low = is_double ? 1e-140 : 1e-15, high = is_double ? 1e150 : 1e15;
+  if (norm.gt(low).logical_and(norm.lt(high)).all().item<bool>()) return norm;
+  const Tensor scale = power_of_two_scale(matrices);
+  const Tensor scaled = matrices.to(at::kDouble).div(scale);
+  return at::linalg_vector_norm(scaled, 2, kMatrixDims, true).mul(scale).to(norm.scalar_type());
+}
+
+double largest_entry(const Tensor& x) {
+  return at::linalg_vector_norm(x, kInfinity).to(at::kDouble).item<double>();
+}
+
+Tensor power_of_two_scale(const Tensor& matrices) {
+  const Tensor largest = at::linalg_vector_norm(matrices, kInfinity, kMatrixDims, true).to(at::kDouble);
+  const Tensor scale = largest.log2().floor().exp2();
+  return scale.masked_fill(largest.eq(0).logical_or(largest.isfinite().logical_not()), 1.0);
+}
+
+void require_finite(const Tensor& matrix, const char* operation) {
+  if (std::isfinite(largest_entry(matrix))) return;
+  throw NumericError(operation, "the matrix holds NaN or Inf: the run has diverged or the file is damaged");
+}
+
+void require_matrix(const Tensor& matrix, const char* operation) {
+  if (!matrix.defined() || (matrix.dim() != 2 && matrix.dim() != 3) || matrix.numel() == 0) {
+    const auto shape = matrix.defined() ? fmt::format("[{}]", fmt::join(matrix.sizes(), ", ")) : "undefined";
+    throw InputError(operation, fmt::format("takes a matrix [m, n] or a batch [b, m, n] with entries, got {}", shape));
+  }
+  const auto dtype = matrix.scalar_type();
+  if (dtype != at::kFloat && dtype != at::kDouble && dtype != at::kBFloat16) {
+    throw InputError(operation, fmt::format("takes float32, bfloat16 or float64, got {}", c10::toString(dtype)));
+  }
+}
+
+}  // namespace bridle
