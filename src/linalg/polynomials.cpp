@@ -23,6 +23,16 @@ Tensor direct_step(const Tensor& w, const OddPolynomial& p, at::ScalarType produ
   return apply_side_plus(w, p.a, product_plus(a, p.b, a, a, p.c), x);
 }
 
+// Q acting on a narrower X. Q's eigenvalues run up to the product of all a's (1,136 for the six-step list), so that
+// one rounding of Q to bfloat16 would swamp the result: Q is split into two bfloat16 terms.
+Tensor apply_side_exactly(const Tensor& q, const Tensor& x) {
+  if (q.scalar_type() == x.scalar_type()) return apply_side(q, x);
+  const Tensor high = q.to(x.scalar_type());
+  const Tensor low = q.sub(high).to(x.scalar_type());
+  const Tensor rough = is_tall(x) ? product(x, high, q.scalar_type()) : product(high, x, q.scalar_type());
+  return apply_side_plus(rough, 1.0, low, x);
+}
+
 // The same in Gram space: with P = aI + bA + cA², A ← PAP and Q ← PQ, and only the first Gram matrix and the last
 // product touch the long side. The small matrices are kept in float32 at least.
 Tensor apply_in_gram_space(const Tensor& w, std::span<const OddPolynomial> list, at::ScalarType products) {
@@ -36,7 +46,7 @@ Tensor apply_in_gram_space(const Tensor& w, std::span<const OddPolynomial> list,
     if (i + 1 < list.size()) a = product(product(p, a), p);
     near_identity = near_identity && list[i].a == 1.0;
   }
-  if (!near_identity) return apply_side(q.to(products), x).to(w.scalar_type());
+  if (!near_identity) return apply_side_exactly(q, x).to(w.scalar_type());
   // Q − I is small where every polynomial starts with x: adding its part to W keeps W's own digits.
   q.diagonal(0, -2, -1).sub_(1.0);
   return apply_side_plus(w, 1.0, q.to(products), x);
@@ -52,7 +62,8 @@ bool gram_space_is_cheaper(const Tensor& w, std::span<const OddPolynomial> list,
   for (const OddPolynomial& p : list) squares += p.c == 0.0 ? 0.0 : 1.0;
   const auto steps = static_cast<double>(list.size());
   const double direct = 2.0 * wide * steps + squares;
-  const double in_gram_space = 2.0 * wide + small_weight * (squares + 3.0 * (steps - 1.0));
+  const double last_products = products == at::kBFloat16 ? 2.0 : 1.0;
+  const double in_gram_space = (1.0 + last_products) * wide + small_weight * (squares + 3.0 * (steps - 1.0));
   return in_gram_space < direct;
 }
 

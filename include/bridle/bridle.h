@@ -1,0 +1,18 @@
+// Start here. Bridle's public headers, in the order in which they build on each other:
+//
+//   error.h        the few kinds of exception
+//   upper_bound.h  a number that is never too small
+//   bound.h        activation and Lipschitz bound of a signal
+//   param.h        a weight with its role and blocks; what an optimizer says about its step
+//   random.h       counter-based random numbers
+//   linalg.h       orthogonalisation, polynomials of singular values, spectral norms from below and from above
+//   constraint.h   the weight constraints, and enforce–prove–repair on top of them
+#pragma once
+
+#include "bridle/bound.h"
+#include "bridle/constraint.h"
+#include "bridle/error.h"
+#include "bridle/linalg.h"
+#include "bridle/param.h"
+#include "bridle/random.h"
+#include "bridle/upper_bound.h"
