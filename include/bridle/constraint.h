@@ -25,7 +25,7 @@ struct ConstraintOptions {
   double clip_decay = 0.1;          // clipped_weight_decay: λ, the share of the excess over σ_max taken off each step
   double parseval_strength = 0.1;   // parseval: β of (1 + β)x − βx³
   int power_rounds = 16;            // rounds of power iteration a step, for the methods that use it
-  std::optional<at::ScalarType> product_dtype;  // precision of the products; default: the weight's own
+  std::optional<at::ScalarType> product_dtype = {};  // precision of the products; default: the weight's own
 };
 
 // A statement in exact arithmetic: a weight whose norm is at most `norm` before a step as described by the StepInfo

@@ -11,7 +11,7 @@ std::optional<double> invariant_norm(double start, const std::function<double(do
   double low = start, high = start;
   while (!holds(high)) {
     low = high;
-    high *= 2;
+    high *= 1.02;  // small, because a method may hold in a window only (a polynomial up to its peak)
     if (!(high <= 1e6 * start)) return std::nullopt;
   }
   for (int i = 0; i < 200 && std::nextafter(low, high) < high; ++i) {

@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bridle/constraint.h"
+#include "bridle/error.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+using test::largest_difference;
+using test::map_singular_values;
+
+TEST(Enforcer, StartsFromWeightsOutsideTheSetByLoweringTheirSingularValues) {
+  const Param w{.name = "k", .tensor = orthogonalize(test::normal({32, 32}, 1)), .role = Role::key, .blocks = 4};
+  // Semi-orthogonal as a whole: each head lies a factor √4 outside the per-head set.
+  EXPECT_NEAR(test::spectral_norm(w.block_view()[0]) / w.unit(), 2.0, 0.01);
+  Enforcer enforcer({.method = "soft_cap"});
+  enforcer.start_(w, 1.0);
+  EXPECT_TRUE(prove_norm(w, 1.0));
+  EXPECT_EQ(enforcer.repairs(), 0);
+}
+
+TEST(Enforcer, RepairsWhatAMethodWithoutGuaranteeLeavesAboveAndCountsIt) {
+  const Param w{.name = "w", .tensor = test::normal({50, 50}, 1)};
+  Enforcer enforcer({.method = "hammer"});
+  enforcer.enforce_(w, 1.0, {});
+  EXPECT_FALSE(prove_norm(w, 1.0));
+  EXPECT_TRUE(enforcer.prove_and_repair_(w, 1.0));
+  EXPECT_TRUE(prove_norm(w, 1.0));
+  EXPECT_EQ(enforcer.repairs(), 1);
+  EXPECT_FALSE(enforcer.prove_and_repair_(w, 1.0));
+  EXPECT_EQ(enforcer.repairs(), 1);
+}
+
+TEST(Enforcer, TreatsTablesByRowsWhateverTheMethod) {
+  const Param table{.name = "e", .tensor = test::normal({20, 8}, 1, at::kFloat), .role = Role::embedding};
+  Enforcer enforcer({.method = "soft_cap"}, table.role);
+  enforcer.start_(table, 1.0);
+  table.tensor.mul_(3.0);
+  enforcer.enforce_(table, 1.0, {.learning_rate = 0.1});
+  EXPECT_FALSE(enforcer.prove_and_repair_(table, 1.0));
+  EXPECT_TRUE(prove_norm(table, 1.0));
+}
+
+TEST(Enforcer, AWeightThatCannotBeRepairedIsABrokenPromise) {
+  const Param w{.name = "w", .tensor = test::normal({4, 4}, 1)};
+  w.tensor[1][1] = std::nan("");
+  Enforcer enforcer({.method = "normalize"});
+  EXPECT_THROW(enforcer.prove_and_repair_(w, 1.0), PromiseError);
+  EXPECT_THROW(enforcer.start_(w, 1.0), NumericError);
+}
+
+}  // namespace
+}  // namespace bridle

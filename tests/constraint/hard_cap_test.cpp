@@ -1,0 +1,54 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bridle/constraint.h"
+#include "bridle/error.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+using test::largest_difference;
+using test::map_singular_values;
+
+TEST(HardCap, TheThreeFormsAgreeAsFarAsTheyPromise) {
+  const StepInfo step{.learning_rate = 0.1, .update_bound = 1.0};
+  const Tensor start = test::normal({24, 60}, 1).mul(0.15);
+  const auto run = [&](const char* method) {
+    const Param w{.name = "w", .tensor = start.clone()};
+    make_constraint({.method = method})->apply_(w, 2.0, step);
+    return w.tensor;
+  };
+  const double cap = 2.0 * std::sqrt(24.0 / 60.0);
+  EXPECT_GT(test::spectral_norm(start), 1.3 * cap);
+  EXPECT_NEAR(test::spectral_norm(run("hard_cap_svd")), cap, 1e-12);
+  EXPECT_LT(largest_difference(run("hard_cap"), run("hard_cap_svd")), 1e-3);
+  EXPECT_LT(largest_difference(run("hard_cap_polynomial"), run("hard_cap_svd")), 0.12);
+}
+
+TEST(HardCap, ThePolynomialsStayBelowTheirStatedValueUpToFourTimesTheCap) {
+  // A diagonal matrix shows the polynomial itself: sup 1.0109 on [0, 4].
+  const int64_t n = 2001;
+  const Tensor values = test::normal({n, 1}, 1);
+  for (int64_t i = 0; i < n; ++i) values[i][0] = 4.0 * static_cast<double>(i) / static_cast<double>(n - 1);
+  double largest = 0.0;
+  const auto constraint = make_constraint({.method = "hard_cap_polynomial"});
+  for (int64_t i = 0; i < n; ++i) {
+    const Param w{.name = "w", .tensor = values.narrow(0, i, 1)};
+    constraint->apply_(w, 1.0, {.learning_rate = 0.1, .update_bound = 1.0});
+    largest = std::max(largest, std::abs(w.tensor.item<double>()));
+  }
+  EXPECT_LE(largest, 1.0109);
+  EXPECT_GT(largest, 1.0100);
+}
+
+TEST(HardCap, PolynomialsPromiseNothingForStepsBeyondTheirRange) {
+  const Param w{.name = "w", .tensor = test::normal({4, 4}, 1)};
+  const auto constraint = make_constraint({.method = "hard_cap_polynomial"});
+  EXPECT_TRUE(constraint->guarantee(w, 1.0, {.learning_rate = 2.9, .update_bound = 1.0}).norm);
+  EXPECT_FALSE(constraint->guarantee(w, 1.0, {.learning_rate = 3.1, .update_bound = 1.0}).norm);
+}
+
+}  // namespace
+}  // namespace bridle

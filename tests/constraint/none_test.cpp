@@ -1,0 +1,23 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bridle/constraint.h"
+#include "bridle/error.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+using test::largest_difference;
+using test::map_singular_values;
+
+TEST(None, LeavesTheWeightAlone) {
+  const Param w{.name = "w", .tensor = test::normal({5, 7}, 1)};
+  const Tensor before = w.tensor.clone();
+  make_constraint({.method = "none"})->apply_(w, 1.0, {.learning_rate = 1.0});
+  EXPECT_TRUE(w.tensor.equal(before));
+}
+
+}  // namespace
+}  // namespace bridle

@@ -1,0 +1,36 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bridle/constraint.h"
+#include "bridle/error.h"
+#include "support.h"
+#include "constraint/rank_one.h"
+
+namespace bridle {
+namespace {
+
+using test::largest_difference;
+using test::map_singular_values;
+
+TEST(PowerIterationConstraint, ItsVectorsAreItsStateAndCanBeRestored) {
+  const Tensor weights = test::normal({3, 10, 10}, 1);
+  const auto run = [&](Constraint& constraint, int64_t step) {
+    const Param w{.name = "w", .tensor = weights[step].clone()};
+    constraint.apply_(w, 2.0, {});
+    return w.tensor;
+  };
+  for (const char* method : {"hammer", "normalize_estimate", "spectral_weight_decay"}) {
+    const auto through = make_constraint({.method = method, .power_rounds = 2});
+    run(*through, 0);
+    run(*through, 1);
+    const auto resumed = make_constraint({.method = method, .power_rounds = 2});
+    resumed->set_state(through->state().clone());
+    const Tensor expected = run(*through, 2);
+    EXPECT_TRUE(run(*resumed, 2).equal(expected)) << method;
+    EXPECT_FALSE(run(*make_constraint({.method = method, .power_rounds = 2}), 2).equal(expected)) << method;
+  }
+}
+
+}  // namespace
+}  // namespace bridle
