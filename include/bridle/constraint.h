@@ -90,13 +90,14 @@ class Enforcer {
   // `role` decides between the method and the row cap of tables.
   explicit Enforcer(const ConstraintOptions& options, Role role = Role::linear);
 
-  // Brings initial weights inside the set: singular values above the cap are lowered to it.
+  // Brings initial weights inside the set: singular values above the cap are lowered to it, less the margin.
   void start_(const Param& param, double sigma_max);
 
   // The method, aimed a little below the cap so that rounding does not lead above it.
   void enforce_(const Param& param, double sigma_max, const StepInfo& step);
 
-  // Proves norm ≤ sigma_max; where the proof fails, seals. Returns true if it had to.
+  // Proves norm ≤ sigma_max; where the proof fails, seals the weight at the cap less the margin. Returns true if it
+  // had to. Throws PromiseError where that fails too.
   bool prove_and_repair_(const Param& param, double sigma_max);
 
   int64_t repairs() const { return repairs_; }
@@ -106,6 +107,8 @@ class Enforcer {
   static double margin(at::ScalarType weight, at::ScalarType products);
 
  private:
+  double aim_below(const Param& param, double sigma_max) const;
+
   ConstraintOptions options_;
   std::unique_ptr<Constraint> constraint_;
   int64_t repairs_ = 0;

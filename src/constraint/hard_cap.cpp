@@ -1,6 +1,7 @@
 // Spectral hard cap, σ ↦ min(σ, σ_max): by the sign formula, by fixed polynomials, or by an exact decomposition.
 #include <array>
 
+#include "constraint/cap_units.h"
 #include "constraint/clip_by_sign.h"
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
@@ -59,7 +60,7 @@ class HardCapPolynomial : public Constraint {
 
  protected:
   Tensor project(const Task& task) override {
-    return apply_polynomials(task.weight.div(task.cap), kCapPolynomials, products_).mul(task.cap);
+    return apply_in_units_of(task.cap, task.weight, kCapPolynomials, products_);
   }
 
  private:

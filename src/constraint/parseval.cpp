@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bridle/error.h"
+#include "constraint/cap_units.h"
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
 
@@ -34,9 +35,8 @@ class Parseval : public Constraint {
 
  protected:
   Tensor project(const Task& task) override {
-    const std::array<OddPolynomial, 1> steps = {
-        {{1.0 + strength_, -strength_ / (task.cap * task.cap), 0.0}}};
-    return apply_polynomials(task.weight, steps, products_);
+    const std::array<OddPolynomial, 1> steps = {polynomial()};
+    return apply_in_units_of(task.cap, task.weight, steps, products_);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "constraint/cap_units.h"
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
 
@@ -38,10 +39,10 @@ class SoftCap : public Constraint {
   Tensor project(const Task& task) override {
     const SoftCapCoupling coupling = soft_cap_coupling(task.reach / task.cap);
     if (coupling.alpha == 0.0) return task.weight;
-    const double alpha = coupling.alpha / (task.cap * task.cap);
-    const std::array<OddPolynomial, 2> steps = {{{1.0, -alpha, 0.0}, {1.0, alpha, 0.0}}};
+    const double alpha = coupling.alpha;
     const Tensor start = coupling.shrink < 1.0 ? task.weight.mul(coupling.shrink) : task.weight;
-    return apply_polynomials(start, steps, products_);
+    const std::array<OddPolynomial, 2> steps = {{{1.0, -alpha, 0.0}, {1.0, alpha, 0.0}}};
+    return apply_in_units_of(task.cap, start, steps, products_);
   }
 
  private:
