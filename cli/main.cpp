@@ -1,8 +1,9 @@
 // The command line: one verb, one function; errors become one line and an exit code here and nowhere else.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "bridle/error.h"
+#include "kernels/cpu.h"
 #include "verbs.h"
 
 namespace {
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   bridle::add_info(app);
   try {
+    bridle::use_all_cores();
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& error) {

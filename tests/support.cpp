@@ -27,24 +27,32 @@ Tensor matrix_with_spectrum(const Tensor& spectrum, int64_t m, int64_t n, uint64
 }
 
 const char* spectrum_name(int kind) {
-  constexpr const char* names[kSpectra] = {"flat", "decaying", "rank_deficient", "one_outlier", "1e-30", "1e30", "zero"};
+  constexpr const char* names[kSpectra] = {"flat", "decaying", "rank_deficient", "one_outlier", "1e-30",
+                                           "1e30", "zero"};
   return names[kind];
 }
 
 Tensor spectrum(int kind, int64_t rank, uint64_t seed) {
-  const Tensor uniform = random_uniform({rank}, {.seed = seed, .stream = Stream::test, .step = 1}, at::kDouble);
+  const Tensor uniform =
+      random_uniform({rank}, {.seed = seed, .stream = Stream::test, .step = 1}, at::kDouble);
   switch (kind) {
-    case 0: return at::full({rank}, 1.5, at::kDouble);
-    case 1: return at::pow(10.0, uniform.mul(-4.0)).mul(2.0);
-    case 2: return uniform.mul(3.0).mul(uniform.gt(0.5));
+    case 0:
+      return at::full({rank}, 1.5, at::kDouble);
+    case 1:
+      return at::pow(10.0, uniform.mul(-4.0)).mul(2.0);
+    case 2:
+      return uniform.mul(3.0).mul(uniform.gt(0.5));
     case 3: {
       const Tensor values = uniform.mul(0.1);
       values[0] = 3.0;
       return values;
     }
-    case 4: return uniform.mul(1e-30);
-    case 5: return uniform.mul(1e30);
-    default: return at::zeros({rank}, at::kDouble);
+    case 4:
+      return uniform.mul(1e-30);
+    case 5:
+      return uniform.mul(1e30);
+    default:
+      return at::zeros({rank}, at::kDouble);
   }
 }
 

@@ -13,7 +13,8 @@ using at::Tensor;
 // [m, n] in float64 with the given singular values (min(m, n) of them) and random singular vectors.
 Tensor matrix_with_spectrum(const Tensor& spectrum, int64_t m, int64_t n, uint64_t seed);
 
-// Spectra that trouble numerical code. `kind` counts from 0 to kSpectra − 1; values lie around 1 but for the last ones.
+// Spectra that trouble numerical code. `kind` counts from 0 to kSpectra − 1; values lie around 1 but for the
+// last ones.
 constexpr int kSpectra = 7;
 const char* spectrum_name(int kind);
 Tensor spectrum(int kind, int64_t rank, uint64_t seed);

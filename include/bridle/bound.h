@@ -1,5 +1,5 @@
-// Bound: what is known of a signal on its way through a network. `activation` bounds its norm (the largest RMS
-// over tokens) and `lipschitz` bounds how much a change of the network's input is stretched up to here.
+// Bound: what is known of a signal on its way through a network. `activation` bounds its norm (the largest
+// RMS over tokens) and `lipschitz` bounds how much a change of the network's input is stretched up to here.
 // Every module maps a Bound to a Bound.
 #pragma once
 

@@ -1,5 +1,6 @@
-// Weight constraints: each maps a weight to one whose singular values obey a rule, after every optimizer step, and
-// says what norm it guarantees. All work in RMS→RMS units, on the whole matrix or on each of the Param's row blocks.
+// Weight constraints: each maps a weight to one whose singular values obey a rule, after every optimizer
+// step, and says what norm it guarantees. All work in RMS→RMS units, on the whole matrix or on each of the
+// Param's row blocks.
 //
 //   auto enforcer = Enforcer({.method = "soft_cap"});
 //   enforcer.start_(weight, 2.0);                     // once: weights that begin outside are brought inside
@@ -20,16 +21,16 @@ namespace bridle {
 
 struct ConstraintOptions {
   std::string method = "soft_cap";  // one of constraint_names(), or a name that the paper's code uses
-  double spectral_decay = 0.05;     // spectral_weight_decay: the share of σ₁ taken off each step (not times η)
-  double floor = 0.0;               // spectral_clip: the lower end α of [α, σ_max]
-  double clip_decay = 0.1;          // clipped_weight_decay: λ, the share of the excess over σ_max taken off each step
-  double parseval_strength = 0.1;   // parseval: β of (1 + β)x − βx³
-  int power_rounds = 16;            // rounds of power iteration a step, for the methods that use it
+  double spectral_decay = 0.05;  // spectral_weight_decay: the share of σ₁ taken off each step (not times η)
+  double floor = 0.0;            // spectral_clip: the lower end α of [α, σ_max]
+  double clip_decay = 0.1;  // clipped_weight_decay: λ, the share of the excess over σ_max taken off each step
+  double parseval_strength = 0.1;  // parseval: β of (1 + β)x − βx³
+  int power_rounds = 16;           // rounds of power iteration a step, for the methods that use it
   std::optional<at::ScalarType> product_dtype = {};  // precision of the products; default: the weight's own
 };
 
-// A statement in exact arithmetic: a weight whose norm is at most `norm` before a step as described by the StepInfo
-// is again at most `norm` after the step and the constraint. Nothing is said where `norm` is empty.
+// A statement in exact arithmetic: a weight whose norm is at most `norm` before a step as described by the
+// StepInfo is again at most `norm` after the step and the constraint. Nothing is said where `norm` is empty.
 struct Guarantee {
   std::optional<double> norm;
   std::string reason;
@@ -41,8 +42,9 @@ class Constraint {
 
   virtual const char* name() const = 0;
 
-  // Projects the weight in place. Throws InputError for a cap that is not positive and for an optimizer without an
-  // update bound where the method needs one; NumericError for NaN and Inf. The weight is untouched then.
+  // Projects the weight in place. Throws InputError for a cap that is not positive and for an optimizer
+  // without an update bound where the method needs one; NumericError for NaN and Inf. The weight is untouched
+  // then.
   void apply_(const Param& param, double sigma_max, const StepInfo& step);
 
   virtual Guarantee guarantee(const Param& param, double sigma_max, const StepInfo& step) const = 0;
@@ -57,8 +59,8 @@ class Constraint {
   virtual void set_state(const Tensor& /*state*/) {}
 
  protected:
-  // What a method sees: the blocks [b, m, n] (one whole matrix comes as [m, n]), the cap and the largest norm the
-  // step can have reached, both as ordinary spectral norms of a block.
+  // What a method sees: the blocks [b, m, n] (one whole matrix comes as [m, n]), the cap and the largest norm
+  // the step can have reached, both as ordinary spectral norms of a block.
   struct Task {
     Tensor weight;
     double cap;
@@ -76,9 +78,9 @@ std::unique_ptr<Constraint> make_row_cap();
 
 std::vector<std::string> constraint_names();
 
-// Brings the weight below sigma_max by the verified bound, in its stored precision: a scaling of the blocks (rows of
-// a table) that are above, repeated with a growing margin until the proof holds. Returns true if anything changed.
-// Throws PromiseError where no scaling helps (NaN, Inf).
+// Brings the weight below sigma_max by the verified bound, in its stored precision: a scaling of the blocks
+// (rows of a table) that are above, repeated with a growing margin until the proof holds. Returns true if
+// anything changed. Throws PromiseError where no scaling helps (NaN, Inf).
 bool seal_(const Param& param, double sigma_max);
 
 // True only if every block (every row of a table) is proved to be at most sigma_max.
@@ -96,8 +98,8 @@ class Enforcer {
   // The method, aimed a little below the cap so that rounding does not lead above it.
   void enforce_(const Param& param, double sigma_max, const StepInfo& step);
 
-  // Proves norm ≤ sigma_max; where the proof fails, seals the weight at the cap less the margin. Returns true if it
-  // had to. Throws PromiseError where that fails too.
+  // Proves norm ≤ sigma_max; where the proof fails, seals the weight at the cap less the margin. Returns true
+  // if it had to. Throws PromiseError where that fails too.
   bool prove_and_repair_(const Param& param, double sigma_max);
 
   int64_t repairs() const { return repairs_; }

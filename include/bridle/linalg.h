@@ -1,7 +1,7 @@
-// The spectral toolbox: functions of a matrix's singular values, and its spectral norm from below and from above.
-// Every function takes one matrix [m, n] or a batch [b, m, n], tall or wide, in float32, bfloat16 or float64, on any
-// device, and leaves its argument alone. Names tell what a number is: *_bound is never too small, *_estimate is
-// measured and may be either.
+// The spectral toolbox: functions of a matrix's singular values, and its spectral norm from below and from
+// above. Every function takes one matrix [m, n] or a batch [b, m, n], tall or wide, in float32, bfloat16 or
+// float64, on any device, and leaves its argument alone. Names tell what a number is: *_bound is never too
+// small, *_estimate is measured and may be either.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,8 @@ namespace bridle {
 
 using at::Tensor;
 
-// ---- Odd polynomials of singular values: W = UΣVᵀ ↦ U p(Σ) Vᵀ ------------------------------------------------------
+// ---- Odd polynomials of singular values: W = UΣVᵀ ↦ U p(Σ) Vᵀ
+// ------------------------------------------------------
 
 // p(x) = ax + bx³ + cx⁵
 struct OddPolynomial {
@@ -27,9 +28,9 @@ struct OddPolynomial {
   double operator()(double x) const { return x * (a + x * x * (b + x * x * c)); }
 };
 
-// The polynomials one after the other. Iterates on the smaller side; where the matrix is so wide or tall that it
-// pays, in Gram space (docs/theory/polynomials.md). Products run in the matrix's own precision or in the one given;
-// the result has the matrix's dtype, and keeps its digits where every polynomial starts with 1·x.
+// The polynomials one after the other. Iterates on the smaller side; where the matrix is so wide or tall that
+// it pays, in Gram space (docs/theory/polynomials.md). Products run in the matrix's own precision or in the
+// one given; the result has the matrix's dtype, and keeps its digits where every polynomial starts with 1·x.
 Tensor apply_polynomials(const Tensor& matrix, std::span<const OddPolynomial> polynomials,
                          std::optional<at::ScalarType> products = std::nullopt);
 
@@ -42,18 +43,19 @@ enum class Coefficients {
 
 std::span<const OddPolynomial> polynomials(Coefficients coefficients);
 
-// The largest value of the composed polynomial on [0, 1], rounded up: what `orthogonalize` can return as spectral
-// norm in exact arithmetic.
+// The largest value of the composed polynomial on [0, 1], rounded up: what `orthogonalize` can return as
+// spectral norm in exact arithmetic.
 double update_bound(Coefficients coefficients);
 
 // U Vᵀ, nearly: divides by the Frobenius norm, then applies the list. Zero stays zero.
 Tensor orthogonalize(const Tensor& matrix, Coefficients coefficients = Coefficients::six_step);
 
-// U sign(Σ) Vᵀ to working precision for singular values above 10⁻³ of the Frobenius norm: the six-step list and two
-// steps that converge cubically. Never above 1 in exact arithmetic.
+// U sign(Σ) Vᵀ to working precision for singular values above 10⁻³ of the Frobenius norm: the six-step list
+// and two steps that converge cubically. Never above 1 in exact arithmetic.
 Tensor matrix_sign(const Tensor& matrix);
 
-// ---- Singular values through an exact decomposition: the yardstick -------------------------------------------------
+// ---- Singular values through an exact decomposition: the yardstick
+// -------------------------------------------------
 
 // U min(Σ, cap) Vᵀ, decomposed in float64, returned in the matrix's dtype.
 Tensor cap_by_svd(const Tensor& matrix, double cap);
@@ -61,14 +63,16 @@ Tensor cap_by_svd(const Tensor& matrix, double cap);
 // U clip(Σ, floor, cap) Vᵀ, likewise.
 Tensor clip_by_svd(const Tensor& matrix, double floor, double cap);
 
-// ---- The spectral norm from below ----------------------------------------------------------------------------------
+// ---- The spectral norm from below
+// ----------------------------------------------------------------------------------
 
 // Power iteration's vectors, kept between calls so that a few rounds suffice while a weight moves slowly.
 struct PowerState {
   Tensor right;  // [b, n]; empty: start from fixed random vectors
 };
 
-// The leading singular triple as power iteration sees it. sigma = uᵀWv never exceeds the norm but for rounding.
+// The leading singular triple as power iteration sees it. sigma = uᵀWv never exceeds the norm but for
+// rounding.
 struct TopSingular {
   Tensor sigma;  // [b]
   Tensor left;   // [b, m]
@@ -80,7 +84,8 @@ TopSingular top_singular_estimate(const Tensor& matrix, PowerState& state, int r
 // One number a matrix, [b] or [].
 Tensor spectral_norm_estimate(const Tensor& matrix, int rounds = 16);
 
-// ---- The spectral norm from above, rigorous in floating point: docs/theory/spectral_norm.md ------------------------
+// ---- The spectral norm from above, rigorous in floating point: docs/theory/spectral_norm.md
+// ------------------------
 
 enum class BoundMethod { cholesky, gram, svd };
 const char* bound_method_name(BoundMethod method);
@@ -95,7 +100,8 @@ std::vector<std::optional<NormBound>> spectral_norm_bounds(const Tensor& matrice
                                                            BoundMethod method = BoundMethod::cholesky);
 
 // The bound of one matrix [m, n].
-std::optional<NormBound> spectral_norm_bound(const Tensor& matrix, BoundMethod method = BoundMethod::cholesky);
+std::optional<NormBound> spectral_norm_bound(const Tensor& matrix,
+                                             BoundMethod method = BoundMethod::cholesky);
 
 // True only if σ(W) ≤ limit is proved for every matrix: one Gram product and one Cholesky factorisation each.
 bool prove_spectral_norm(const Tensor& matrices, double limit);

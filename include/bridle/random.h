@@ -1,5 +1,5 @@
-// Counter-based random numbers (Philox 4×32-10): every number is a function of (seed, stream, step, index), so the
-// same key gives the same tensor on any number of threads and after any resume.
+// Counter-based random numbers (Philox 4×32-10): every number is a function of (seed, stream, step, index),
+// so the same key gives the same tensor on any number of threads and after any resume.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,16 @@
 namespace bridle {
 
 // What the numbers are for; two streams never share a number.
-enum class Stream : uint16_t { initial_weights, data_order, dropout, power_iteration, search, labels, sampling, test };
+enum class Stream : uint16_t {
+  initial_weights,
+  data_order,
+  dropout,
+  power_iteration,
+  search,
+  labels,
+  sampling,
+  test
+};
 
 struct RandomKey {
   uint64_t seed = 0;

@@ -1,6 +1,6 @@
-// UpperBound: a nonnegative number that is never too small. It is mantissa · 2^exponent, mantissa in [1, 2), with
-// an exponent wide enough for any network (10^5000 is an ordinary value here). Every operation rounds to the
-// least representable number that is not below the exact result: docs/theory/rounding.md.
+// UpperBound: a nonnegative number that is never too small. It is mantissa · 2^exponent, mantissa in [1, 2),
+// with an exponent wide enough for any network (10^5000 is an ordinary value here). Every operation rounds to
+// the least representable number that is not below the exact result: docs/theory/rounding.md.
 #pragma once
 
 #include <cstdint>

@@ -13,19 +13,32 @@ namespace bridle {
 
 const char* role_name(Role role) {
   switch (role) {
-    case Role::linear: return "linear";
-    case Role::query: return "query";
-    case Role::key: return "key";
-    case Role::value: return "value";
-    case Role::attention_output: return "attention_output";
-    case Role::mlp_up: return "mlp_up";
-    case Role::mlp_down: return "mlp_down";
-    case Role::head: return "head";
-    case Role::embedding: return "embedding";
-    case Role::position_embedding: return "position_embedding";
-    case Role::position_bias: return "position_bias";
-    case Role::bias: return "bias";
-    case Role::gain: return "gain";
+    case Role::linear:
+      return "linear";
+    case Role::query:
+      return "query";
+    case Role::key:
+      return "key";
+    case Role::value:
+      return "value";
+    case Role::attention_output:
+      return "attention_output";
+    case Role::mlp_up:
+      return "mlp_up";
+    case Role::mlp_down:
+      return "mlp_down";
+    case Role::head:
+      return "head";
+    case Role::embedding:
+      return "embedding";
+    case Role::position_embedding:
+      return "position_embedding";
+    case Role::position_bias:
+      return "position_bias";
+    case Role::bias:
+      return "bias";
+    case Role::gain:
+      return "gain";
   }
   throw InputError("role", fmt::format("{} is not a role", static_cast<int>(role)));
 }
@@ -36,7 +49,8 @@ bool is_table(Role role) { return role == Role::embedding || role == Role::posit
 
 Tensor Param::block_view() const {
   if (!tensor.defined() || tensor.dim() != 2 || tensor.numel() == 0) {
-    throw InputError("param", fmt::format("{} is not a matrix: give a tensor [rows, columns] with entries", name));
+    throw InputError("param",
+                     fmt::format("{} is not a matrix: give a tensor [rows, columns] with entries", name));
   }
   if (blocks < 1 || tensor.size(0) % blocks != 0) {
     throw InputError("param", fmt::format("{} has {} rows, which do not divide into {} blocks", name,
@@ -53,7 +67,8 @@ double Param::unit() const {
 
 double StepInfo::reach(double norm) const {
   // |1 − p| is the larger of 1 − p and p − 1.
-  const double shrink = std::max(add_up(1.0, -mul_down(decay, learning_rate)), add_up(mul_up(decay, learning_rate), -1.0));
+  const double shrink =
+      std::max(add_up(1.0, -mul_down(decay, learning_rate)), add_up(mul_up(decay, learning_rate), -1.0));
   return add_up(mul_up(shrink, norm), mul_up(update_bound, learning_rate));
 }
 

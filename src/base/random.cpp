@@ -40,7 +40,8 @@ at::Tensor generate(at::IntArrayRef shape, const RandomKey& key, const Write& wr
       write(philox_block(key, static_cast<uint64_t>(i)), &values[static_cast<size_t>(2 * i)]);
     }
   });
-  return at::from_blob(values.data(), shape, at::TensorOptions().dtype(c10::CppTypeToScalarType<T>::value)).clone();
+  return at::from_blob(values.data(), shape, at::TensorOptions().dtype(c10::CppTypeToScalarType<T>::value))
+      .clone();
 }
 
 }  // namespace

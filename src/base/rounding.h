@@ -1,6 +1,7 @@
-// Directed rounding without touching the rounding mode: the operation is done to nearest, its error is recovered
-// exactly (two-sum, fused multiply-add), and the result is moved by one unit only where it fell on the wrong side.
-// Requires finite operands; near underflow, where errors are not representable, the result is always moved.
+// Directed rounding without touching the rounding mode: the operation is done to nearest, its error is
+// recovered exactly (two-sum, fused multiply-add), and the result is moved by one unit only where it fell on
+// the wrong side. Requires finite operands; near underflow, where errors are not representable, the result is
+// always moved.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// See bridle/upper_bound.h. Mantissas stay in [1, 2), so no operation can overflow, underflow or meet a denormal.
+// See bridle/upper_bound.h. Mantissas stay in [1, 2), so no operation can overflow, underflow or meet a
+// denormal.
 #include "bridle/upper_bound.h"
 
 #include <fmt/format.h>
@@ -115,7 +116,8 @@ UpperBound operator/(const UpperBound& a, double divisor) {
 UpperBound sqrt(const UpperBound& a) {
   if (a.is_zero() || a.is_unbounded()) return a;
   const bool odd = a.exponent_ % 2 != 0;
-  return UpperBound::scaled(sqrt_up(odd ? 2.0 * a.mantissa_ : a.mantissa_), (a.exponent_ - (odd ? 1 : 0)) / 2);
+  return UpperBound::scaled(sqrt_up(odd ? 2.0 * a.mantissa_ : a.mantissa_),
+                            (a.exponent_ - (odd ? 1 : 0)) / 2);
 }
 
 bool operator<(const UpperBound& a, const UpperBound& b) {

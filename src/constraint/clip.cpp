@@ -35,6 +35,8 @@ class Clip : public Constraint {
 
 }  // namespace
 
-std::unique_ptr<Constraint> make_clip(const ConstraintOptions& options) { return std::make_unique<Clip>(options); }
+std::unique_ptr<Constraint> make_clip(const ConstraintOptions& options) {
+  return std::make_unique<Clip>(options);
+}
 
 }  // namespace bridle

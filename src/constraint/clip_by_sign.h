@@ -11,8 +11,9 @@ namespace bridle {
 Tensor cap_by_sign(const Tensor& matrix, double cap);
 Tensor clip_by_sign(const Tensor& matrix, double floor, double cap);
 
-// How far above `cap` the largest singular value can be afterwards, in exact arithmetic, for a matrix of spectral norm
-// at most `norm` and smaller side n: docs/theory/constraints.md, statement 2. None where the signs are not converged.
+// How far above `cap` the largest singular value can be afterwards, in exact arithmetic, for a matrix of
+// spectral norm at most `norm` and smaller side n: docs/theory/constraints.md, statement 2. None where the
+// signs are not converged.
 std::optional<double> cap_by_sign_excess(double norm, double cap, int64_t n);
 
 }  // namespace bridle

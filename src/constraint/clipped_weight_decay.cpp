@@ -1,5 +1,5 @@
-// Spectrally clipped weight decay, W ← (1 − λ)W + λ·cap(W): decays only what stands above the cap. Its equilibrium
-// is σ_max + (1 − λ)/λ·bη.
+// Spectrally clipped weight decay, W ← (1 − λ)W + λ·cap(W): decays only what stands above the cap. Its
+// equilibrium is σ_max + (1 − λ)/λ·bη.
 #include <fmt/format.h>
 
 #include "bridle/error.h"
@@ -15,7 +15,8 @@ class ClippedWeightDecay : public Constraint {
   explicit ClippedWeightDecay(const ConstraintOptions& options)
       : decay_(options.clip_decay), products_(options.product_dtype) {
     if (!(decay_ > 0.0 && decay_ <= 1.0)) {
-      throw InputError("clipped_weight_decay", fmt::format("clip_decay is {}: it must lie in (0, 1]", decay_));
+      throw InputError("clipped_weight_decay",
+                       fmt::format("clip_decay is {}: it must lie in (0, 1]", decay_));
     }
   }
   const char* name() const override { return "clipped_weight_decay"; }

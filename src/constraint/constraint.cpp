@@ -56,11 +56,14 @@ std::unique_ptr<Constraint> make_constraint(const ConstraintOptions& options) {
 
 void Constraint::apply_(const Param& param, double sigma_max, const StepInfo& step) {
   if (uses_cap() && !(sigma_max > 0.0 && std::isfinite(sigma_max))) {
-    throw InputError(name(), fmt::format("sigma_max is {} for {}: it must be positive and finite", sigma_max, param.name));
+    throw InputError(
+        name(), fmt::format("sigma_max is {} for {}: it must be positive and finite", sigma_max, param.name));
   }
   if (needs_update_bound() && !step.has_update_bound()) {
-    throw InputError(name(), fmt::format("{} is trained by an optimizer whose update has no known norm (AdamW); "
-                                         "train it with Muon, or take normalize, stiefel or hammer", param.name));
+    throw InputError(name(),
+                     fmt::format("{} is trained by an optimizer whose update has no known norm (AdamW); "
+                                 "train it with Muon, or take normalize, stiefel or hammer",
+                                 param.name));
   }
   const Tensor blocks = param.block_view();
   require_finite(blocks, fmt::format("{} of {}", name(), param.name).c_str());

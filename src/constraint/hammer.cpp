@@ -1,5 +1,5 @@
-// Spectral hammer, W ← W + (σ_max − σ₁)u₁v₁ᵀ: sets the top singular value to the cap, up or down. A zero matrix has
-// no singular vectors and stays zero.
+// Spectral hammer, W ← W + (σ_max − σ₁)u₁v₁ᵀ: sets the top singular value to the cap, up or down. A zero
+// matrix has no singular vectors and stays zero.
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
 #include "constraint/rank_one.h"
@@ -24,6 +24,8 @@ class Hammer : public PowerIterationConstraint {
 
 }  // namespace
 
-std::unique_ptr<Constraint> make_hammer(const ConstraintOptions& options) { return std::make_unique<Hammer>(options); }
+std::unique_ptr<Constraint> make_hammer(const ConstraintOptions& options) {
+  return std::make_unique<Hammer>(options);
+}
 
 }  // namespace bridle

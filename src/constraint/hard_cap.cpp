@@ -1,4 +1,5 @@
-// Spectral hard cap, σ ↦ min(σ, σ_max): by the sign formula, by fixed polynomials, or by an exact decomposition.
+// Spectral hard cap, σ ↦ min(σ, σ_max): by the sign formula, by fixed polynomials, or by an exact
+// decomposition.
 #include <array>
 
 #include "constraint/cap_units.h"
@@ -80,12 +81,16 @@ class HardCapSvd : public Constraint {
 
 }  // namespace
 
-std::unique_ptr<Constraint> make_hard_cap(const ConstraintOptions& options) { return std::make_unique<HardCap>(options); }
+std::unique_ptr<Constraint> make_hard_cap(const ConstraintOptions& options) {
+  return std::make_unique<HardCap>(options);
+}
 
 std::unique_ptr<Constraint> make_hard_cap_polynomial(const ConstraintOptions& options) {
   return std::make_unique<HardCapPolynomial>(options);
 }
 
-std::unique_ptr<Constraint> make_hard_cap_svd(const ConstraintOptions&) { return std::make_unique<HardCapSvd>(); }
+std::unique_ptr<Constraint> make_hard_cap_svd(const ConstraintOptions&) {
+  return std::make_unique<HardCapSvd>();
+}
 
 }  // namespace bridle

@@ -1,5 +1,5 @@
-// Spectral normalisation, W ← W / max(1, σ₁/σ_max). By a verified bound from above it guarantees the cap for any
-// update; by power iteration, as the paper has it, σ₁ is read too small and nothing is guaranteed.
+// Spectral normalisation, W ← W / max(1, σ₁/σ_max). By a verified bound from above it guarantees the cap for
+// any update; by power iteration, as the paper has it, σ₁ is read too small and nothing is guaranteed.
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 

@@ -17,7 +17,8 @@ class Parseval : public Constraint {
   explicit Parseval(const ConstraintOptions& options)
       : strength_(options.parseval_strength), products_(options.product_dtype) {
     if (!(strength_ > 0.0 && strength_ <= 0.5)) {
-      throw InputError("parseval", fmt::format("parseval_strength is {}: it must lie in (0, 0.5]", strength_));
+      throw InputError("parseval",
+                       fmt::format("parseval_strength is {}: it must lie in (0, 0.5]", strength_));
     }
   }
   const char* name() const override { return "parseval"; }

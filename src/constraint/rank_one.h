@@ -1,5 +1,5 @@
-// The methods that see a weight through power iteration's leading triple (σ₁, u, v) share this base: it keeps the
-// vectors between steps.
+// The methods that see a weight through power iteration's leading triple (σ₁, u, v) share this base: it keeps
+// the vectors between steps.
 #pragma once
 
 #include "bridle/constraint.h"

@@ -24,7 +24,8 @@ double epsilon(at::ScalarType dtype) {
   return dtype == at::kFloat ? 0x1p-23 : 0x1p-52;
 }
 
-// One matrix, or a table whose rows are scaled all alike: `bound` and `proved` speak of it as it is now stored.
+// One matrix, or a table whose rows are scaled all alike: `bound` and `proved` speak of it as it is now
+// stored.
 template <class Bound, class Proved>
 bool scale_until_proved_(const Tensor& weight, double limit, const Bound& bound, const Proved& proved) {
   if (proved()) return false;
@@ -36,8 +37,10 @@ bool scale_until_proved_(const Tensor& weight, double limit, const Bound& bound,
     if (proved()) return true;
     margin = margin == 0.0 ? epsilon(weight.scalar_type()) / 4 : 2 * margin;
   }
-  throw PromiseError("seal", fmt::format("the weight could not be brought to a proved norm of {}: it holds NaN, Inf or "
-                                         "values beyond its precision", limit));
+  throw PromiseError(
+      "seal", fmt::format("the weight could not be brought to a proved norm of {}: it holds NaN, Inf or "
+                          "values beyond its precision",
+                          limit));
 }
 
 bool seal_block_(const Tensor& block, double limit) {
@@ -74,7 +77,8 @@ bool prove_norm(const Param& param, double sigma_max) {
 }
 
 bool seal_(const Param& param, double sigma_max) {
-  if (!(sigma_max > 0.0)) throw InputError("seal", fmt::format("sigma_max is {}: it must be positive", sigma_max));
+  if (!(sigma_max > 0.0))
+    throw InputError("seal", fmt::format("sigma_max is {}: it must be positive", sigma_max));
   if (is_table(param.role)) return seal_table_(param, sigma_max);
   bool changed = false;
   for (const Tensor& block : param.block_view().unbind(0)) {

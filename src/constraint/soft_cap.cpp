@@ -1,6 +1,6 @@
-// See soft_cap.h. With u = αk², the composition takes k to k(1 − u²(3 − 3u + u²)) and grows up to there as long as
-// u ≤ 1/3, so its largest value on [0, k] is that one: α is the solution of u²(3 − 3u + u²) = 1 − σ_max/k, for
-// k ≤ (81/62)·σ_max. Beyond, the weight is first scaled to that size.
+// See soft_cap.h. With u = αk², the composition takes k to k(1 − u²(3 − 3u + u²)) and grows up to there as
+// long as u ≤ 1/3, so its largest value on [0, k] is that one: α is the solution of u²(3 − 3u + u²) = 1 −
+// σ_max/k, for k ≤ (81/62)·σ_max. Beyond, the weight is first scaled to that size.
 #include "constraint/soft_cap.h"
 
 #include <array>
@@ -58,6 +58,8 @@ SoftCapCoupling soft_cap_coupling(double reach) {
   return {1.0, u / (reach * reach)};
 }
 
-std::unique_ptr<Constraint> make_soft_cap(const ConstraintOptions& options) { return std::make_unique<SoftCap>(options); }
+std::unique_ptr<Constraint> make_soft_cap(const ConstraintOptions& options) {
+  return std::make_unique<SoftCap>(options);
+}
 
 }  // namespace bridle

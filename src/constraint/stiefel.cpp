@@ -25,6 +25,8 @@ class Stiefel : public Constraint {
 
 }  // namespace
 
-std::unique_ptr<Constraint> make_stiefel(const ConstraintOptions& options) { return std::make_unique<Stiefel>(options); }
+std::unique_ptr<Constraint> make_stiefel(const ConstraintOptions& options) {
+  return std::make_unique<Stiefel>(options);
+}
 
 }  // namespace bridle

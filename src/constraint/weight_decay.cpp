@@ -1,5 +1,5 @@
-// Weight decay, W ← (1 − λη)W: done once, in the optimizer, before the update. What is left to say here is what it
-// guarantees: s(1 − λη) + bη ≤ s for s ≥ b/λ.
+// Weight decay, W ← (1 − λη)W: done once, in the optimizer, before the update. What is left to say here is
+// what it guarantees: s(1 − λη) + bη ≤ s for s ≥ b/λ.
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
 
@@ -23,6 +23,8 @@ class WeightDecay : public Constraint {
 
 }  // namespace
 
-std::unique_ptr<Constraint> make_weight_decay(const ConstraintOptions&) { return std::make_unique<WeightDecay>(); }
+std::unique_ptr<Constraint> make_weight_decay(const ConstraintOptions&) {
+  return std::make_unique<WeightDecay>();
+}
 
 }  // namespace bridle

@@ -1,14 +1,19 @@
-// See cpu.h. Two libraries below misjudge some machines, and both are set right here, once, when libbridle is loaded:
-//  - OpenBLAS knows processors by model number and falls back to SSE3 kernels ("Prescott") for one that it has
+// See cpu.h. Two libraries below misjudge some machines, and both are set right here, once, when libbridle is
+// loaded:
+//  - OpenBLAS knows processors by model number and falls back to SSE3 kernels ("Prescott") for one that it
+//  has
 //    not heard of: eight times slower. It has no call to choose again, but exports its own initialisation.
-//  - oneDNN asks CPUID leaf 0x1D for the AMX palette. A hypervisor may offer AMX and leave that leaf empty; oneDNN
+//  - oneDNN asks CPUID leaf 0x1D for the AMX palette. A hypervisor may offer AMX and leave that leaf empty;
+//  oneDNN
 //    then configures no tiles and the first product ends in SIGILL.
 #include "kernels/cpu.h"
 
+#include <ATen/Parallel.h>
 #include <cpuid.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,7 +52,8 @@ InstructionSet detect() {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (avx512 && __builtin_cpu_supports("avx512bf16") && reports_amx() && kernel_grants_amx()) return InstructionSet::amx;
+  if (avx512 && __builtin_cpu_supports("avx512bf16") && reports_amx() && kernel_grants_amx())
+    return InstructionSet::amx;
   if (avx512) return InstructionSet::avx512;
   return avx2 ? InstructionSet::avx2 : InstructionSet::plain;
 }
@@ -56,7 +62,8 @@ InstructionSet choose() {
   const InstructionSet available = detect();
   const char* wanted = std::getenv("BRIDLE_ISA");
   if (wanted == nullptr || *wanted == '\0') return available;
-  for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::amx}) {
+  for (const auto set :
+       {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::amx}) {
     if (std::string_view(wanted) != instruction_set_name(set)) continue;
     if (set <= available) return set;
     throw InputError("BRIDLE_ISA", fmt::format("this processor has no {}; the most it can do is {}", wanted,
@@ -103,12 +110,22 @@ InstructionSet instruction_set() {
 
 const char* instruction_set_name(InstructionSet set) {
   switch (set) {
-    case InstructionSet::plain: return "plain";
-    case InstructionSet::avx2: return "avx2";
-    case InstructionSet::avx512: return "avx512";
-    case InstructionSet::amx: return "amx";
+    case InstructionSet::plain:
+      return "plain";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      return "avx512";
+    case InstructionSet::amx:
+      return "amx";
   }
   return "unknown";
+}
+
+void use_all_cores() {
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) at::set_num_threads(CPU_COUNT(&allowed));
 }
 
 const RuntimeReport& runtime_report() {

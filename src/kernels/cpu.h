@@ -8,16 +8,22 @@ namespace bridle {
 // Each includes the ones before it.
 enum class InstructionSet { plain, avx2, avx512, amx };
 
-// What this processor and kernel can run; the environment variable BRIDLE_ISA (plain, avx2, avx512, amx) lowers
-// it, for tests. Throws InputError when the variable asks for more than there is, or for something unknown.
+// What this processor and kernel can run; the environment variable BRIDLE_ISA (plain, avx2, avx512, amx)
+// lowers it, for tests. Throws InputError when the variable asks for more than there is, or for something
+// unknown.
 InstructionSet instruction_set();
 const char* instruction_set_name(InstructionSet set);
 
+// LibTorch reads the number of cores from files that some virtual machines lack, and then runs on one. Lets
+// it use all that this process may run on, unless OMP_NUM_THREADS says otherwise. For programs, not for
+// libraries.
+void use_all_cores();
+
 // What had to be set right in the libraries Bridle stands on when it was loaded.
 struct RuntimeReport {
-  std::string blas_core;           // OpenBLAS's kernel family in use; empty where the BLAS is another one
-  bool blas_core_corrected;        // OpenBLAS did not know this processor and had chosen kernels for an old one
-  bool dnn_without_amx;            // oneDNN was kept from AMX, which it cannot configure on this machine
+  std::string blas_core;     // OpenBLAS's kernel family in use; empty where the BLAS is another one
+  bool blas_core_corrected;  // OpenBLAS did not know this processor and had chosen kernels for an old one
+  bool dnn_without_amx;      // oneDNN was kept from AMX, which it cannot configure on this machine
 };
 const RuntimeReport& runtime_report();
 

@@ -15,9 +15,12 @@ std::optional<NormBound> bound_one(const Tensor& matrix, BoundMethod method) {
   if (!scaled) return std::nullopt;
   const auto run = [&]() -> std::optional<UpperBound> {
     switch (method) {
-      case BoundMethod::cholesky: return norm_by_cholesky(scaled->matrix);
-      case BoundMethod::gram: return norm_by_gram_iteration(scaled->matrix);
-      case BoundMethod::svd: return norm_by_svd(scaled->matrix);
+      case BoundMethod::cholesky:
+        return norm_by_cholesky(scaled->matrix);
+      case BoundMethod::gram:
+        return norm_by_gram_iteration(scaled->matrix);
+      case BoundMethod::svd:
+        return norm_by_svd(scaled->matrix);
     }
     return std::nullopt;
   };
@@ -54,15 +57,19 @@ std::optional<Scaled> scaled_exactly(const Tensor& matrix) {
   std::frexp(largest, &exponent);  // largest < 2^exponent; 0 for a zero matrix
   // Two factors, because 2^-exponent alone may not be representable.
   const int half = exponent / 2;
-  const Tensor scaled = matrix.to(at::kDouble).mul(std::ldexp(1.0, -half)).mul(std::ldexp(1.0, half - exponent));
+  const Tensor scaled =
+      matrix.to(at::kDouble).mul(std::ldexp(1.0, -half)).mul(std::ldexp(1.0, half - exponent));
   return Scaled{scaled, exponent};
 }
 
 const char* bound_method_name(BoundMethod method) {
   switch (method) {
-    case BoundMethod::cholesky: return "cholesky";
-    case BoundMethod::gram: return "gram";
-    case BoundMethod::svd: return "svd";
+    case BoundMethod::cholesky:
+      return "cholesky";
+    case BoundMethod::gram:
+      return "gram";
+    case BoundMethod::svd:
+      return "svd";
   }
   return "unknown";
 }

@@ -1,5 +1,5 @@
-// Pieces that the methods of spectral_norm_bound share. All matrices here are float64 with finite entries of size at
-// most 2, so that nothing overflows and what underflows is far below the error terms.
+// Pieces that the methods of spectral_norm_bound share. All matrices here are float64 with finite entries of
+// size at most 2, so that nothing overflows and what underflows is far below the error terms.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +16,8 @@ using at::Tensor;
 // γ_k = ku/(1 − ku), u = 2^-53: the relative error of k roundings, rounded up.
 double rounding_error(int64_t k);
 
-// Σx and Σx² over all entries, never too small: the floating sum, whatever its order, enlarged by its largest error.
-// The entries that are summed must be nonnegative.
+// Σx and Σx² over all entries, never too small: the floating sum, whatever its order, enlarged by its largest
+// error. The entries that are summed must be nonnegative.
 UpperBound sum_bound(const Tensor& nonnegative);
 UpperBound sum_of_squares_bound(const Tensor& values);
 

@@ -1,5 +1,6 @@
-// Verified Cholesky. G = fl(WᵀW) has ‖G − WᵀW‖ ≤ e. If the Cholesky factorisation of tI − G − c₀I runs to its end in
-// floating point, tI − G is positive semidefinite and σ(W)² ≤ t + e: docs/theory/spectral_norm.md, statement 1.
+// Verified Cholesky. G = fl(WᵀW) has ‖G − WᵀW‖ ≤ e. If the Cholesky factorisation of tI − G − c₀I runs to its
+// end in floating point, tI − G is positive semidefinite and σ(W)² ≤ t + e: docs/theory/spectral_norm.md,
+// statement 1.
 #include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/linalg_eigvalsh.h>
 #include <c10/util/Exception.h>

@@ -1,5 +1,5 @@
-// SVD with residual: W = USVᵀ + R gives σ(W) ≤ S_max‖U‖‖V‖ + ‖R‖_F with ‖U‖ ≤ √(1 + ‖UᵀU − I‖_F), every product's
-// own rounding error added: docs/theory/spectral_norm.md, statement 3.
+// SVD with residual: W = USVᵀ + R gives σ(W) ≤ S_max‖U‖‖V‖ + ‖R‖_F with ‖U‖ ≤ √(1 + ‖UᵀU − I‖_F), every
+// product's own rounding error added: docs/theory/spectral_norm.md, statement 3.
 #include <ATen/ops/linalg_svd.h>
 #include <c10/util/Exception.h>
 
@@ -15,7 +15,8 @@ namespace {
 UpperBound nearly_one_bound(const Tensor& u) {
   const Tensor defect = product(transposed(u), u);
   defect.diagonal().sub_(1.0);
-  const UpperBound product_error = UpperBound(rounding_error(u.size(0) + 4)) * (sum_of_squares_bound(u) + 1.0);
+  const UpperBound product_error =
+      UpperBound(rounding_error(u.size(0) + 4)) * (sum_of_squares_bound(u) + 1.0);
   return sqrt(1.0 + sqrt(sum_of_squares_bound(defect)) + product_error);
 }
 
@@ -35,8 +36,8 @@ std::optional<UpperBound> norm_by_svd(const Tensor& scaled) {
   const Tensor residual = scaled.sub(product(u.mul(s), vt));
   // |fl(USVᵀ) − USVᵀ| ≤ γ|U|S|Vᵀ| entry by entry, so its Frobenius norm is at most γ‖U‖_F·S_max·‖V‖_F.
   const UpperBound reconstruction_size = sqrt(sum_of_squares_bound(u) * sum_of_squares_bound(vt)) * largest;
-  const UpperBound error = UpperBound(rounding_error(s.numel() + 4)) *
-                           (reconstruction_size + sqrt(sum_of_squares_bound(scaled)));
+  const UpperBound error =
+      UpperBound(rounding_error(s.numel() + 4)) * (reconstruction_size + sqrt(sum_of_squares_bound(scaled)));
   return UpperBound(largest) * nearly_one_bound(u) * nearly_one_bound(transposed(vt)) +
          sqrt(sum_of_squares_bound(residual)) + error;
 }

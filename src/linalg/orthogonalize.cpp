@@ -1,4 +1,5 @@
-// Newton–Schulz iterations towards UVᵀ. The lists are published figures; their suprema are checked in the tests.
+// Newton–Schulz iterations towards UVᵀ. The lists are published figures; their suprema are checked in the
+// tests.
 #include <array>
 
 #include "bridle/error.h"
@@ -14,9 +15,14 @@ constexpr OddPolynomial over_1024(double a, double b, double c) { return {a / 10
 constexpr OddPolynomial kPolish = {15.0 / 8, -10.0 / 8, 3.0 / 8};
 
 constexpr std::array<OddPolynomial, 8> kSixStepAndPolish = {
-    over_1024(3955, -8306, 5008), over_1024(3735, -6681, 3463), over_1024(3799, -6499, 3211),
-    over_1024(4019, -6385, 2906), over_1024(2677, -3029, 1162), over_1024(2172, -1833, 682),
-    kPolish,                      kPolish,
+    over_1024(3955, -8306, 5008),
+    over_1024(3735, -6681, 3463),
+    over_1024(3799, -6499, 3211),
+    over_1024(4019, -6385, 2906),
+    over_1024(2677, -3029, 1162),
+    over_1024(2172, -1833, 682),
+    kPolish,
+    kPolish,
 };
 
 constexpr std::array<OddPolynomial, 5> kFiveStep = {{
@@ -41,18 +47,24 @@ Tensor normalized(const Tensor& matrix) {
 
 std::span<const OddPolynomial> polynomials(Coefficients coefficients) {
   switch (coefficients) {
-    case Coefficients::six_step: return std::span(kSixStepAndPolish).first<6>();
-    case Coefficients::five_step: return kFiveStep;
-    case Coefficients::classic: return kClassic;
+    case Coefficients::six_step:
+      return std::span(kSixStepAndPolish).first<6>();
+    case Coefficients::five_step:
+      return kFiveStep;
+    case Coefficients::classic:
+      return kClassic;
   }
   throw InputError("orthogonalize", "unknown list of coefficients");
 }
 
 double update_bound(Coefficients coefficients) {
   switch (coefficients) {
-    case Coefficients::six_step: return 0.99935;
-    case Coefficients::five_step: return 1.14503;
-    case Coefficients::classic: return 1.20238;
+    case Coefficients::six_step:
+      return 0.99935;
+    case Coefficients::five_step:
+      return 1.14503;
+    case Coefficients::classic:
+      return 1.20238;
   }
   throw InputError("orthogonalize", "unknown list of coefficients");
 }

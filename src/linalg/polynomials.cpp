@@ -1,7 +1,8 @@
 // Odd polynomials of singular values. With A = WWᵀ, p(W) = (aI + bA + cA²)W: products only, no decomposition.
-#include <cmath>
+#include "linalg/polynomials.h"
 
-#include "bridle/linalg.h"
+#include <algorithm>
+
 #include "kernels/cpu.h"
 #include "linalg/product.h"
 #include "linalg/scaling.h"
@@ -23,8 +24,8 @@ Tensor direct_step(const Tensor& w, const OddPolynomial& p, at::ScalarType produ
   return apply_side_plus(w, p.a, product_plus(a, p.b, a, a, p.c), x);
 }
 
-// Q acting on a narrower X. Q's eigenvalues run up to the product of all a's (1,136 for the six-step list), so that
-// one rounding of Q to bfloat16 would swamp the result: Q is split into two bfloat16 terms.
+// Q acting on a narrower X. Q's eigenvalues run up to the product of all a's (1,136 for the six-step list),
+// so that one rounding of Q to bfloat16 would swamp the result: Q is split into two bfloat16 terms.
 Tensor apply_side_exactly(const Tensor& q, const Tensor& x) {
   if (q.scalar_type() == x.scalar_type()) return apply_side(q, x);
   const Tensor high = q.to(x.scalar_type());
@@ -33,8 +34,8 @@ Tensor apply_side_exactly(const Tensor& q, const Tensor& x) {
   return apply_side_plus(rough, 1.0, low, x);
 }
 
-// The same in Gram space: with P = aI + bA + cA², A ← PAP and Q ← PQ, and only the first Gram matrix and the last
-// product touch the long side. The small matrices are kept in float32 at least.
+// The same in Gram space: with P = aI + bA + cA², A ← PAP and Q ← PQ, and only the first Gram matrix and the
+// last product touch the long side. The small matrices are kept in float32 at least.
 Tensor apply_in_gram_space(const Tensor& w, std::span<const OddPolynomial> list, at::ScalarType products) {
   const Tensor x = w.to(products);
   Tensor a = gram(x, products == at::kDouble ? at::kDouble : at::kFloat);
@@ -52,29 +53,47 @@ Tensor apply_in_gram_space(const Tensor& w, std::span<const OddPolynomial> list,
   return apply_side_plus(w, 1.0, q.to(products), x);
 }
 
-// Multiply-adds of both ways in units of (short side)³; small float32 products weigh more beside fast bfloat16.
-bool gram_space_is_cheaper(const Tensor& w, std::span<const OddPolynomial> list, at::ScalarType products) {
-  const auto rows = static_cast<double>(w.size(-2)), columns = static_cast<double>(w.size(-1));
-  const double wide = std::max(rows, columns) / std::min(rows, columns);
+ProductCounts count_direct(std::span<const OddPolynomial> list) {
+  ProductCounts counts{.in_gram_space = false};
+  for (const OddPolynomial& p : list) {
+    counts.wide += 2;
+    counts.small += p.c == 0.0 ? 0 : 1;
+  }
+  return counts;
+}
+
+ProductCounts count_in_gram_space(std::span<const OddPolynomial> list, at::ScalarType products) {
+  const bool near_identity =
+      std::all_of(list.begin(), list.end(), [](const OddPolynomial& p) { return p.a == 1.0; });
+  const bool split = products == at::kBFloat16 && !near_identity;
+  ProductCounts counts{.in_gram_space = true, .wide = split ? 3 : 2};
+  for (const OddPolynomial& p : list) counts.small += p.c == 0.0 ? 0 : 1;
+  counts.small += 3 * (static_cast<int>(list.size()) - 1);
+  return counts;
+}
+
+// In units of (short side)³. Small float32 products weigh more beside bfloat16 products on AMX.
+double cost(const ProductCounts& counts, double aspect, at::ScalarType products) {
   const bool fast_bfloat16 = products == at::kBFloat16 && instruction_set() == InstructionSet::amx;
-  const double small_weight = fast_bfloat16 ? 6.0 : 1.0;
-  double squares = 0.0;
-  for (const OddPolynomial& p : list) squares += p.c == 0.0 ? 0.0 : 1.0;
-  const auto steps = static_cast<double>(list.size());
-  const double direct = 2.0 * wide * steps + squares;
-  const double last_products = products == at::kBFloat16 ? 2.0 : 1.0;
-  const double in_gram_space = (1.0 + last_products) * wide + small_weight * (squares + 3.0 * (steps - 1.0));
-  return in_gram_space < direct;
+  return counts.wide * aspect + counts.small * (counts.in_gram_space && fast_bfloat16 ? 6.0 : 1.0);
 }
 
 }  // namespace
+
+ProductCounts count_products(const Tensor& matrix, std::span<const OddPolynomial> list,
+                             at::ScalarType products) {
+  const auto rows = static_cast<double>(matrix.size(-2)), columns = static_cast<double>(matrix.size(-1));
+  const double aspect = std::max(rows, columns) / std::min(rows, columns);
+  const ProductCounts direct = count_direct(list), gram_space = count_in_gram_space(list, products);
+  return cost(gram_space, aspect, products) < cost(direct, aspect, products) ? gram_space : direct;
+}
 
 Tensor apply_polynomials(const Tensor& matrix, std::span<const OddPolynomial> list,
                          std::optional<at::ScalarType> products) {
   require_matrix(matrix, "apply_polynomials");
   if (list.empty()) return matrix.clone();
   const at::ScalarType dtype = products.value_or(matrix.scalar_type());
-  if (gram_space_is_cheaper(matrix, list, dtype)) return apply_in_gram_space(matrix, list, dtype);
+  if (count_products(matrix, list, dtype).in_gram_space) return apply_in_gram_space(matrix, list, dtype);
   Tensor w = matrix;
   for (const OddPolynomial& p : list) w = direct_step(w, p, dtype);
   return w;

@@ -1,5 +1,5 @@
-// Products of matrices [m, k] or batches [b, m, k]. bfloat16 factors are multiplied exactly and summed in float32,
-// and the result is rounded once, to the dtype that the caller asks for.
+// Products of matrices [m, k] or batches [b, m, k]. bfloat16 factors are multiplied exactly and summed in
+// float32, and the result is rounded once, to the dtype that the caller asks for.
 #pragma once
 
 #include <ATen/core/Tensor.h>

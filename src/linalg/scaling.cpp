@@ -20,7 +20,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Tensor frobenius_norm(const Tensor& matrices) {
   const bool is_double = matrices.scalar_type() == at::kDouble;
-  const Tensor norm = at::linalg_vector_norm(matrices, 2, kMatrixDims, true, is_double ? at::kDouble : at::kFloat);
+  const Tensor norm =
+      at::linalg_vector_norm(matrices, 2, kMatrixDims, true, is_double ? at::kDouble : at::kFloat);
   // Squares of entries below 1e-15 or above 1e15 would lose digits or overflow in float32 (1e150 in float64).
   const double low = is_double ? 1e-140 : 1e-15, high = is_double ? 1e150 : 1e15;
   if (norm.gt(low).logical_and(norm.lt(high)).all().item<bool>()) return norm;
@@ -47,11 +48,13 @@ void require_finite(const Tensor& matrix, const char* operation) {
 void require_matrix(const Tensor& matrix, const char* operation) {
   if (!matrix.defined() || (matrix.dim() != 2 && matrix.dim() != 3) || matrix.numel() == 0) {
     const auto shape = matrix.defined() ? fmt::format("[{}]", fmt::join(matrix.sizes(), ", ")) : "undefined";
-    throw InputError(operation, fmt::format("takes a matrix [m, n] or a batch [b, m, n] with entries, got {}", shape));
+    throw InputError(operation,
+                     fmt::format("takes a matrix [m, n] or a batch [b, m, n] with entries, got {}", shape));
   }
   const auto dtype = matrix.scalar_type();
   if (dtype != at::kFloat && dtype != at::kDouble && dtype != at::kBFloat16) {
-    throw InputError(operation, fmt::format("takes float32, bfloat16 or float64, got {}", c10::toString(dtype)));
+    throw InputError(operation,
+                     fmt::format("takes float32, bfloat16 or float64, got {}", c10::toString(dtype)));
   }
 }
 

@@ -13,7 +13,8 @@ Tensor frobenius_norm(const Tensor& matrices);
 // The largest |entry|, in one pass and without a copy; NaN where there is one.
 double largest_entry(const Tensor& x);
 
-// A power of two within a factor of 2 of the largest entry's size, [b, 1, 1] in float64; 1 for zero, NaN and Inf.
+// A power of two within a factor of 2 of the largest entry's size, [b, 1, 1] in float64; 1 for zero, NaN and
+// Inf.
 Tensor power_of_two_scale(const Tensor& matrices);
 
 // Throws NumericError, naming the operation, where an entry is NaN or Inf.

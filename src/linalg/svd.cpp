@@ -1,4 +1,5 @@
-// Functions of singular values by decomposition in float64: exact to rounding, slow, the yardstick of the tests.
+// Functions of singular values by decomposition in float64: exact to rounding, slow, the yardstick of the
+// tests.
 #include <ATen/ops/linalg_svd.h>
 #include <c10/util/Exception.h>
 

@@ -20,7 +20,8 @@ TEST(Random, TheSameKeyGivesTheSameNumbersOnAnyNumberOfThreads) {
 TEST(Random, SeedStreamAndStepEachChangeEveryNumber) {
   const RandomKey key{.seed = 7, .stream = Stream::test, .step = 3};
   const at::Tensor base = random_uniform({1000}, key, at::kDouble);
-  for (const RandomKey& other : {RandomKey{8, Stream::test, 3}, RandomKey{7, Stream::search, 3}, RandomKey{7, Stream::test, 4}}) {
+  for (const RandomKey& other :
+       {RandomKey{8, Stream::test, 3}, RandomKey{7, Stream::search, 3}, RandomKey{7, Stream::test, 4}}) {
     EXPECT_EQ(base.eq(random_uniform({1000}, other, at::kDouble)).sum().item<int64_t>(), 0);
   }
 }
@@ -45,12 +46,15 @@ TEST(Random, IntegersCoverTheirRangeEvenly) {
   const at::Tensor x = random_integers({70000}, 7, {.seed = 9});
   EXPECT_EQ(x.min().item<int64_t>(), 0);
   EXPECT_EQ(x.max().item<int64_t>(), 6);
-  for (int64_t value = 0; value < 7; ++value) EXPECT_NEAR(static_cast<double>(x.eq(value).sum().item<int64_t>()), 10000.0, 400.0);
+  for (int64_t value = 0; value < 7; ++value)
+    EXPECT_NEAR(static_cast<double>(x.eq(value).sum().item<int64_t>()), 10000.0, 400.0);
 }
 
 TEST(Random, GivesThePublishedPhiloxNumbersForKeyAndCounterZero) {
-  // Known answer of Philox 4×32-10: 6627e8d5 e169c58d bc57ac4c 9b00dbd8. A change here would change every run.
-  const at::Tensor x = random_integers({2}, uint64_t{1} << 63, {.seed = 0, .stream = Stream::initial_weights});
+  // Known answer of Philox 4×32-10: 6627e8d5 e169c58d bc57ac4c 9b00dbd8. A change here would change every
+  // run.
+  const at::Tensor x =
+      random_integers({2}, uint64_t{1} << 63, {.seed = 0, .stream = Stream::initial_weights});
   EXPECT_EQ(x[0].item<int64_t>(), int64_t{0x6627e8d5e169c58d} >> 1);
   EXPECT_EQ(static_cast<uint64_t>(x[1].item<int64_t>()), uint64_t{0xbc57ac4c9b00dbd8} >> 1);
 }

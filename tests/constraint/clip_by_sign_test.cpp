@@ -4,8 +4,8 @@
 
 #include "bridle/constraint.h"
 #include "bridle/error.h"
-#include "support.h"
 #include "constraint/clip_by_sign.h"
+#include "support.h"
 
 namespace bridle {
 namespace {
@@ -25,9 +25,7 @@ TEST(CapBySign, AgreesWithTheExactCapWithinItsStatedExcess) {
   }
 }
 
-TEST(CapBySign, TheExcessIsNotKnownForHugeOutliers) {
-  EXPECT_FALSE(cap_by_sign_excess(1e6, 1.0, 64));
-}
+TEST(CapBySign, TheExcessIsNotKnownForHugeOutliers) { EXPECT_FALSE(cap_by_sign_excess(1e6, 1.0, 64)); }
 
 TEST(ClipBySign, AgreesWithTheExactClip) {
   const Tensor w = test::normal({3, 20, 50}, 1).mul(0.2);

@@ -14,8 +14,10 @@ using test::map_singular_values;
 
 TEST(ClippedWeightDecay, DecaysOnlyWhatIsAboveTheCap) {
   const Param w{.name = "w", .tensor = test::normal({12, 12}, 1)};
-  const Tensor expected = map_singular_values(w.tensor, [](double x) { return x <= 3.0 ? x : 0.7 * x + 0.3 * 3.0; });
-  make_constraint({.method = "clipped_weight_decay", .clip_decay = 0.3})->apply_(w, 3.0, {.update_bound = 1.0});
+  const Tensor expected =
+      map_singular_values(w.tensor, [](double x) { return x <= 3.0 ? x : 0.7 * x + 0.3 * 3.0; });
+  make_constraint({.method = "clipped_weight_decay", .clip_decay = 0.3})
+      ->apply_(w, 3.0, {.update_bound = 1.0});
   EXPECT_LT(largest_difference(w.tensor, expected), 1e-3);
 }
 

@@ -24,11 +24,16 @@ std::string message_of(const std::function<void()>& action) {
 }
 
 TEST(MakeConstraint, KnowsEveryMethodByItsOwnNameAndThePapers) {
-  for (const std::string& name : constraint_names()) EXPECT_EQ(make_constraint({.method = name})->name(), name);
-  const std::pair<const char*, const char*> papers[] = {
-      {"soft_cap", "soft_cap"},   {"hard_cap", "hard_cap"}, {"spec_normalize", "normalize_estimate"},
-      {"spec_hammer", "hammer"},  {"none", "none"},         {"spec_wd", "spectral_weight_decay"},
-      {"orthogonal", "stiefel"},  {"pure_svd", "hard_cap_svd"}};
+  for (const std::string& name : constraint_names())
+    EXPECT_EQ(make_constraint({.method = name})->name(), name);
+  const std::pair<const char*, const char*> papers[] = {{"soft_cap", "soft_cap"},
+                                                        {"hard_cap", "hard_cap"},
+                                                        {"spec_normalize", "normalize_estimate"},
+                                                        {"spec_hammer", "hammer"},
+                                                        {"none", "none"},
+                                                        {"spec_wd", "spectral_weight_decay"},
+                                                        {"orthogonal", "stiefel"},
+                                                        {"pure_svd", "hard_cap_svd"}};
   for (const auto& [theirs, ours] : papers) EXPECT_STREQ(make_constraint({.method = theirs})->name(), ours);
 }
 
@@ -54,7 +59,8 @@ TEST(Constraint, RefusesNaNWeightsAndLeavesThemAlone) {
     const Tensor tensor = test::normal({4, 4}, 1);
     tensor[0][0] = std::nan("");
     const Tensor before = tensor.clone();
-    EXPECT_THROW(make_constraint({.method = name})->apply_({.name = "w", .tensor = tensor}, 1.0, kMuonStep), NumericError);
+    EXPECT_THROW(make_constraint({.method = name})->apply_({.name = "w", .tensor = tensor}, 1.0, kMuonStep),
+                 NumericError);
     EXPECT_TRUE(tensor.allclose(before, 0, 0, /*equal_nan=*/true));
   }
 }
@@ -106,7 +112,9 @@ TEST(Constraint, TheNormIsRmsToRms) {
 TEST(Guarantee, SaysForEveryMethodWhetherItHolds) {
   const Param w{.name = "w", .tensor = test::normal({16, 16}, 1)};
   const StepInfo step{.learning_rate = 0.1, .decay = 0.2, .update_bound = 1.0};
-  const auto norm = [&](const char* name) { return make_constraint({.method = name})->guarantee(w, 2.0, step).norm; };
+  const auto norm = [&](const char* name) {
+    return make_constraint({.method = name})->guarantee(w, 2.0, step).norm;
+  };
   EXPECT_EQ(norm("none"), std::nullopt);
   EXPECT_DOUBLE_EQ(*norm("weight_decay"), 5.0);
   EXPECT_EQ(norm("spectral_weight_decay"), std::nullopt);
@@ -128,7 +136,8 @@ TEST(Guarantee, SaysForEveryMethodWhetherItHolds) {
 
 TEST(Guarantee, CouplingMethodsGuaranteeNothingWithoutAnUpdateBound) {
   const Param w{.name = "w", .tensor = test::normal({16, 16}, 1)};
-  for (const char* name : {"weight_decay", "soft_cap", "hard_cap", "hard_cap_polynomial", "clipped_weight_decay", "parseval"}) {
+  for (const char* name :
+       {"weight_decay", "soft_cap", "hard_cap", "hard_cap_polynomial", "clipped_weight_decay", "parseval"}) {
     EXPECT_EQ(make_constraint({.method = name})->guarantee(w, 2.0, kAdamStep).norm, std::nullopt) << name;
   }
 }

@@ -13,7 +13,8 @@ using test::largest_difference;
 using test::map_singular_values;
 
 TEST(Enforcer, StartsFromWeightsOutsideTheSetByLoweringTheirSingularValues) {
-  const Param w{.name = "k", .tensor = orthogonalize(test::normal({32, 32}, 1)), .role = Role::key, .blocks = 4};
+  const Param w{
+      .name = "k", .tensor = orthogonalize(test::normal({32, 32}, 1)), .role = Role::key, .blocks = 4};
   // Semi-orthogonal as a whole: each head lies a factor √4 outside the per-head set.
   EXPECT_NEAR(test::spectral_norm(w.block_view()[0]) / w.unit(), 2.0, 0.01);
   Enforcer enforcer({.method = "soft_cap"});

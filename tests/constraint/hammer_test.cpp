@@ -24,7 +24,8 @@ TEST(Hammer, SetsTheTopSingularValueToTheCapFromAboveAndBelow) {
 }
 
 TEST(Hammer, MissesASecondLargeSingularValue) {
-  const Param w{.name = "w", .tensor = test::matrix_with_spectrum(test::spectrum(0, 8, 1).mul(2.0), 8, 8, 1)};  // all 3
+  const Param w{.name = "w",
+                .tensor = test::matrix_with_spectrum(test::spectrum(0, 8, 1).mul(2.0), 8, 8, 1)};  // all 3
   make_constraint({.method = "hammer"})->apply_(w, 1.0, {});
   EXPECT_GT(test::spectral_norm(w.tensor), 2.9);
 }

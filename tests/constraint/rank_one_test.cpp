@@ -4,8 +4,8 @@
 
 #include "bridle/constraint.h"
 #include "bridle/error.h"
-#include "support.h"
 #include "constraint/rank_one.h"
+#include "support.h"
 
 namespace bridle {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "bridle/constraint.h"
 #include "bridle/error.h"
-#include "support.h"
 #include "constraint/soft_cap.h"
+#include "support.h"
 
 namespace bridle {
 namespace {
@@ -44,7 +44,9 @@ TEST(SoftCapCoupling, SolvesThePapersQuarticForSmallSteps) {
   // −k⁹α⁴ + 3k⁷α³ − 3k⁵α² + k − σ_max = 0 with σ_max = 1
   for (const double k : {1.0001, 1.01, 1.2}) {
     const double a = soft_cap_coupling(k).alpha;
-    EXPECT_NEAR(-std::pow(k, 9) * std::pow(a, 4) + 3 * std::pow(k, 7) * std::pow(a, 3) - 3 * std::pow(k, 5) * a * a + k - 1.0, 0.0, 1e-14);
+    EXPECT_NEAR(-std::pow(k, 9) * std::pow(a, 4) + 3 * std::pow(k, 7) * std::pow(a, 3) -
+                    3 * std::pow(k, 5) * a * a + k - 1.0,
+                0.0, 1e-14);
   }
 }
 
@@ -56,7 +58,8 @@ TEST(SoftCap, MapsEverySingularValueByItsPolynomialAndLeavesSmallOnesNearlyAlone
     w.tensor.mul_(reach / test::spectral_norm(w.tensor));
     const SoftCapCoupling coupling = soft_cap_coupling(step.reach(2.0) / 2.0);
     const double cap = 2.0 * w.unit();
-    const Tensor expected = map_singular_values(w.tensor, [&](double x) { return cap * image(coupling, x / cap); });
+    const Tensor expected =
+        map_singular_values(w.tensor, [&](double x) { return cap * image(coupling, x / cap); });
     make_constraint({.method = "soft_cap"})->apply_(w, 2.0, step);
     EXPECT_LT(largest_difference(w.tensor, expected), 1e-12);
     EXPECT_NEAR(test::spectral_norm(w.tensor), cap, 1e-12);

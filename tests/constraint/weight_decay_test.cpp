@@ -15,7 +15,8 @@ using test::map_singular_values;
 TEST(WeightDecay, LeavesTheWeightToTheOptimizer) {
   const Param w{.name = "w", .tensor = test::normal({5, 7}, 1)};
   const Tensor before = w.tensor.clone();
-  make_constraint({.method = "weight_decay"})->apply_(w, 1.0, {.learning_rate = 1.0, .decay = 0.5, .update_bound = 1.0});
+  make_constraint({.method = "weight_decay"})
+      ->apply_(w, 1.0, {.learning_rate = 1.0, .decay = 0.5, .update_bound = 1.0});
   EXPECT_TRUE(w.tensor.equal(before));
 }
 

@@ -28,7 +28,8 @@ TEST(Cpu, TheBlasInUseIsOpenBlasOnOpenMp) {
   EXPECT_NE(loaded_library("openblas"), "") << "run scripts/setup: LibTorch's BLAS is not OpenBLAS";
   const auto parallel = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_parallel"));
   ASSERT_NE(parallel, nullptr);
-  EXPECT_EQ(parallel(), 2) << "0: no threads, 1: pthreads, 2: OpenMP. Install libopenblas0-openmp (scripts/setup)";
+  EXPECT_EQ(parallel(), 2)
+      << "0: no threads, 1: pthreads, 2: OpenMP. Install libopenblas0-openmp (scripts/setup)";
   EXPECT_EQ(loaded_library("/blas/libblas"), "") << "the reference BLAS is loaded as well";
 }
 

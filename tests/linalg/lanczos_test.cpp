@@ -17,7 +17,8 @@ TEST(LargestEigenvalueEstimate, AgreesWithAllEigenvaluesForTroublesomeSpectra) {
       const at::Tensor w = test::matrix_with_spectrum(test::spectrum(kind, n, 1), n, n, 1);
       const at::Tensor g = at::mm(w, w.t());
       const double exact = at::linalg_eigvalsh(g).max().item<double>();
-      EXPECT_NEAR(largest_eigenvalue_estimate(g), exact, 1e-11 * exact) << test::spectrum_name(kind) << " " << n;
+      EXPECT_NEAR(largest_eigenvalue_estimate(g), exact, 1e-11 * exact)
+          << test::spectrum_name(kind) << " " << n;
     }
   }
 }

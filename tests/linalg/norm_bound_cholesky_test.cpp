@@ -12,7 +12,8 @@ namespace {
 TEST(NormByCholesky, ClustersAtTheTopDoNotDefeatTheGuess) {
   // 300 singular values within 1e-12 … 1e-3 of the largest: the worst case for Lanczos.
   for (const double spread : {1e-12, 1e-9, 1e-6, 1e-3}) {
-    const Tensor w = test::matrix_with_spectrum(at::linspace(1.0 - spread, 1.0, 300, at::kDouble), 300, 300, 1);
+    const Tensor w =
+        test::matrix_with_spectrum(at::linspace(1.0 - spread, 1.0, 300, at::kDouble), 300, 300, 1);
     const auto scaled = scaled_exactly(w);
     const auto bound = norm_by_cholesky(scaled->matrix);
     ASSERT_TRUE(bound);

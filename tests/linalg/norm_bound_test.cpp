@@ -36,7 +36,8 @@ TEST(SpectralNormBound, IsTightAndNeverBelowForMatricesOfKnownNorm) {
 
 TEST(SpectralNormBound, ZeroHasBoundZeroOrNearly) {
   EXPECT_TRUE(spectral_norm_bound(at::zeros({4, 7}))->value.is_zero());
-  for (const BoundMethod method : kMethods) EXPECT_LT(spectral_norm_bound(at::zeros({4, 7}), method)->value, UpperBound(1e-100));
+  for (const BoundMethod method : kMethods)
+    EXPECT_LT(spectral_norm_bound(at::zeros({4, 7}), method)->value, UpperBound(1e-100));
 }
 
 TEST(SpectralNormBound, NaNAndInfHaveNoBound) {

@@ -48,7 +48,8 @@ TEST(Orthogonalize, AppliesItsListToTheNormalisedSingularValues) {
     for (const auto& [m, n] : {std::pair<int64_t, int64_t>{16, 16}, {12, 80}, {80, 12}}) {
       const Tensor w = test::normal({m, n}, 4).mul(37.0);
       const double norm = w.norm().item<double>();
-      const Tensor expected = test::map_singular_values(w, [&](double x) { return composed(list, x / norm); });
+      const Tensor expected =
+          test::map_singular_values(w, [&](double x) { return composed(list, x / norm); });
       EXPECT_LT(largest_difference(orthogonalize(w, list), expected), 1e-10);
       EXPECT_LT(largest_difference(orthogonalize(w.to(at::kFloat), list), expected), 1e-4);
       EXPECT_LT(largest_difference(orthogonalize(w.to(at::kBFloat16), list), expected), 0.05);
@@ -88,7 +89,8 @@ TEST(MatrixSign, ReachesOneToWorkingPrecisionAndNeverExceedsIt) {
 }
 
 TEST(MatrixSign, ThePolynomialHasTheConstantsThatTheHardCapStates) {
-  // docs/theory/constraints.md, statement 2: the sign's unconverged part and its defect, on a fine logarithmic grid.
+  // docs/theory/constraints.md, statement 2: the sign's unconverged part and its defect, on a fine
+  // logarithmic grid.
   const auto sign = [](double x) {
     x = composed(Coefficients::six_step, x);
     for (int i = 0; i < 2; ++i) x = OddPolynomial{15.0 / 8, -10.0 / 8, 3.0 / 8}(x);

@@ -5,6 +5,7 @@
 
 #include "bridle/error.h"
 #include "bridle/linalg.h"
+#include "linalg/polynomials.h"
 #include "support.h"
 
 namespace bridle {
@@ -22,10 +23,13 @@ double composed(double x) {
 
 TEST(ApplyPolynomials, ActsOnSingularValuesForEveryShape) {
   // 4:1 and beyond run in Gram space, the others directly.
-  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{20, 20}, {20, 24}, {24, 20}, {8, 64}, {64, 8}, {1, 7}, {7, 1}}) {
+  for (const auto& [m, n] :
+       {std::pair<int64_t, int64_t>{20, 20}, {20, 24}, {24, 20}, {8, 64}, {64, 8}, {1, 7}, {7, 1}}) {
     const Tensor w = test::matrix_with_spectrum(at::linspace(0.0, 1.4, std::min(m, n), at::kDouble), m, n, 3);
     EXPECT_LT(largest_difference(apply_polynomials(w, kList), map_singular_values(w, composed)), 1e-13);
-    EXPECT_LT(largest_difference(apply_polynomials(w.to(at::kFloat), kList), map_singular_values(w, composed)), 2e-6);
+    EXPECT_LT(
+        largest_difference(apply_polynomials(w.to(at::kFloat), kList), map_singular_values(w, composed)),
+        2e-6);
   }
 }
 
@@ -43,11 +47,28 @@ TEST(ApplyPolynomials, BFloat16ProductsOnAFloat32WeightKeepItsDigits) {
   // x − αx³ with a small α: the weight itself is not rounded to bfloat16, only the correction is.
   const std::array<OddPolynomial, 2> soft = {{{1.0, -1e-3, 0.0}, {1.0, 1e-3, 0.0}}};
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{32, 32}, {16, 256}}) {
-    const Tensor w = test::matrix_with_spectrum(at::linspace(0.1, 1.0, 16, at::kDouble).expand({2, 16}).reshape({-1}).narrow(0, 0, std::min(m, n)), m, n, 5).to(at::kFloat);
+    const Tensor w = test::matrix_with_spectrum(at::linspace(0.1, 1.0, 16, at::kDouble)
+                                                    .expand({2, 16})
+                                                    .reshape({-1})
+                                                    .narrow(0, 0, std::min(m, n)),
+                                                m, n, 5)
+                         .to(at::kFloat);
     const Tensor expected = map_singular_values(w, [&](double x) { return soft[1](soft[0](x)); });
     EXPECT_LT(largest_difference(apply_polynomials(w, soft, at::kBFloat16), expected), 2e-5);
     EXPECT_EQ(apply_polynomials(w, soft, at::kBFloat16).scalar_type(), at::kFloat);
   }
+}
+
+TEST(CountProducts, TwoWideProductsDoForWideMatricesInsteadOfTwelve) {
+  const auto list = polynomials(Coefficients::six_step);
+  const ProductCounts wide = count_products(test::normal({16, 192}, 1), list, at::kDouble);
+  EXPECT_TRUE(wide.in_gram_space);
+  EXPECT_EQ(wide.wide, 2);
+  EXPECT_EQ(wide.small, 21);
+  const ProductCounts square = count_products(test::normal({16, 16}, 1), list, at::kDouble);
+  EXPECT_FALSE(square.in_gram_space);
+  EXPECT_EQ(square.wide, 12);
+  EXPECT_EQ(square.small, 6);
 }
 
 TEST(ApplyPolynomials, LeavesItsArgumentAlone) {

@@ -21,10 +21,12 @@ TEST_P(ProductTest, MatricesAndBatchesTallAndWideAgreeWithFloat64) {
     for (const auto& [m, n] : {std::pair<int64_t, int64_t>{5, 33}, {33, 5}, {40, 40}, {1, 1}}) {
       const Tensor w = (batched ? normal({3, m, n}, 1) : normal({m, n}, 1)).to(GetParam());
       const Tensor wide = w.to(at::kDouble);
-      const Tensor expected = is_tall(w) ? at::matmul(transposed(wide), wide) : at::matmul(wide, transposed(wide));
+      const Tensor expected =
+          is_tall(w) ? at::matmul(transposed(wide), wide) : at::matmul(wide, transposed(wide));
       EXPECT_LT(largest_difference(gram(w), expected), tolerance(60.0));
       const Tensor p = gram(w);
-      const Tensor applied = is_tall(w) ? at::matmul(wide, p.to(at::kDouble)) : at::matmul(p.to(at::kDouble), wide);
+      const Tensor applied =
+          is_tall(w) ? at::matmul(wide, p.to(at::kDouble)) : at::matmul(p.to(at::kDouble), wide);
       EXPECT_LT(largest_difference(apply_side(p, w), applied), tolerance(300.0));
       EXPECT_LT(largest_difference(apply_side_plus(w, -2.0, p, w, 0.5), applied.mul(0.5).sub(wide.mul(2.0))),
                 tolerance(300.0));

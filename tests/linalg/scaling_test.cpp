@@ -42,7 +42,8 @@ TEST(RequireMatrix, SaysWhatItGotAndWhatItTakes) {
     require_matrix(at::zeros({4}), "orthogonalize");
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "[orthogonalize] takes a matrix [m, n] or a batch [b, m, n] with entries, got [4]");
+    EXPECT_STREQ(error.what(),
+                 "[orthogonalize] takes a matrix [m, n] or a batch [b, m, n] with entries, got [4]");
   }
   EXPECT_THROW(require_matrix(at::zeros({0, 4}), "x"), InputError);
   EXPECT_THROW(require_matrix(at::zeros({4, 4}, at::kLong), "x"), InputError);

@@ -1,5 +1,6 @@
-// Over 2,000 random matrices, 1×1 to 1024×4096, seven kinds of spectrum, three precisions: every constraint does to the
-// singular values what its formula says, held against an SVD in float64, and the verified norm is never below it.
+// Over 2,000 random matrices, 1×1 to 1024×4096, seven kinds of spectrum, three precisions: every constraint
+// does to the singular values what its formula says, held against an SVD in float64, and the verified norm is
+// never below it.
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/linalg_svd.h>
 #include <ATen/ops/mm.h>
@@ -22,7 +23,8 @@ namespace {
 constexpr int kShards = 16;
 constexpr int kMatrices = 2000;
 
-// ---- the matrices ------------------------------------------------------------------------------------------------
+// ---- the matrices
+// ------------------------------------------------------------------------------------------------
 
 struct Case {
   int64_t m, n;
@@ -30,18 +32,25 @@ struct Case {
   at::ScalarType dtype;
   uint64_t seed;
 
-  std::string name() const { return fmt::format("{}x{} {} {} #{}", m, n, test::spectrum_name(kind), c10::toString(dtype), seed); }
+  std::string name() const {
+    return fmt::format("{}x{} {} {} #{}", m, n, test::spectrum_name(kind), c10::toString(dtype), seed);
+  }
 };
 
 int64_t log_uniform(double u, int64_t largest) {
-  return std::min(largest, static_cast<int64_t>(std::exp2(u * std::log2(static_cast<double>(largest) + 0.999))));
+  return std::min(largest,
+                  static_cast<int64_t>(std::exp2(u * std::log2(static_cast<double>(largest) + 0.999))));
 }
 
 // The largest size comes twice, wide and tall; the others have log-uniform sides.
 Case make_case(int index) {
   constexpr at::ScalarType types[] = {at::kFloat, at::kBFloat16, at::kDouble};
   const auto seed = static_cast<uint64_t>(index);
-  Case c{.m = 1024, .n = 4096, .kind = index % test::kSpectra, .dtype = types[(index / test::kSpectra) % 3], .seed = seed};
+  Case c{.m = 1024,
+         .n = 4096,
+         .kind = index % test::kSpectra,
+         .dtype = types[(index / test::kSpectra) % 3],
+         .seed = seed};
   if (index < 2) {
     if (index == 1) std::swap(c.m, c.n);
     return c;
@@ -55,7 +64,9 @@ Case make_case(int index) {
 
 struct Decomposed {
   explicit Decomposed(const Case& c)
-      : weight(test::matrix_with_spectrum(test::spectrum(c.kind, std::min(c.m, c.n), c.seed), c.m, c.n, c.seed).to(c.dtype)) {
+      : weight(
+            test::matrix_with_spectrum(test::spectrum(c.kind, std::min(c.m, c.n), c.seed), c.m, c.n, c.seed)
+                .to(c.dtype)) {
     std::tie(u, s, vt) = at::linalg_svd(weight.to(at::kDouble), false);
     norm = s.max().item<double>();
     frobenius = s.norm().item<double>();
@@ -72,7 +83,8 @@ struct Decomposed {
   double norm, frobenius;
 };
 
-// ---- the formulas, on one singular value -------------------------------------------------------------------------
+// ---- the formulas, on one singular value
+// -------------------------------------------------------------------------
 
 double composed(std::span<const OddPolynomial> list, double x) {
   for (const OddPolynomial& p : list) x = p(x);
@@ -105,7 +117,9 @@ class SignFormula {
   }
 
   std::function<double(double)> cap(double beta) const {
-    return [this, beta, from_cap = distance(beta)](double x) { return 0.5 * (beta * sign(x) + x - from_cap(x)); };
+    return [this, beta, from_cap = distance(beta)](double x) {
+      return 0.5 * (beta * sign(x) + x - from_cap(x));
+    };
   }
 
   std::function<double(double)> clip(double alpha, double beta) const {
@@ -118,15 +132,17 @@ class SignFormula {
   const Decomposed& d_;
 };
 
-// ---- the comparison ----------------------------------------------------------------------------------------------
+// ---- the comparison
+// ----------------------------------------------------------------------------------------------
 
 bool uses_signs(const std::string& method) {
   return method == "hard_cap" || method == "clip" || method == "clipped_weight_decay" || method == "stiefel";
 }
 
-// ‖result − expected‖_F ≤ tolerance · error_unit. The unit is ε·max(‖W‖, cap)·√rank, ε = 2^-52, 2^-23, 2^-8; for methods that
-// take signs, a singular value σ far below the Frobenius norm F counts with its condition: F/σ where the matrix itself
-// is rounded (bfloat16), (F/σ)² up to 10⁶ where the Gram matrix is, and never more than the value's full range.
+// ‖result − expected‖_F ≤ tolerance · error_unit. The unit is ε·max(‖W‖, cap)·√rank, ε = 2^-52, 2^-23, 2^-8;
+// for methods that take signs, a singular value σ far below the Frobenius norm F counts with its condition:
+// F/σ where the matrix itself is rounded (bfloat16), (F/σ)² up to 10⁶ where the Gram matrix is, and never
+// more than the value's full range.
 double error_unit(const std::string& method, at::ScalarType dtype, const Decomposed& d, double cap) {
   const double epsilon = test::epsilon(dtype), size = std::max(d.norm, cap);
   if (!uses_signs(method)) return epsilon * size * std::sqrt(static_cast<double>(d.s.numel()));
@@ -162,8 +178,13 @@ class Shard {
         {"none", identity},
         {"weight_decay", identity},
         {"normalize", [&](double x) { return x * std::min(1.0, d.norm > 0.0 ? cap / d.norm : 1.0); }},
-        {"stiefel", [&](double x) { return d.frobenius == 0.0 ? 0.0 : cap * composed(polynomials(Coefficients::six_step), x / d.frobenius); }},
-        {"soft_cap", [&](double x) {
+        {"stiefel",
+         [&](double x) {
+           return d.frobenius == 0.0 ? 0.0
+                                     : cap * composed(polynomials(Coefficients::six_step), x / d.frobenius);
+         }},
+        {"soft_cap",
+         [&](double x) {
            const OddPolynomial down{1.0, -soft.alpha, 0.0}, up{1.0, soft.alpha, 0.0};
            return cap * up(down(soft.shrink * x / cap));
          }},
@@ -171,7 +192,8 @@ class Shard {
         {"hard_cap_polynomial", [&](double x) { return cap * hard_cap_polynomial(x / cap); }},
         {"hard_cap_svd", [&](double x) { return std::min(x, cap); }},
         {"clip", formula.clip(0.3 * cap, cap)},
-        {"clipped_weight_decay", [&, capped = formula.cap(cap)](double x) { return 0.9 * x + 0.1 * capped(x); }},
+        {"clipped_weight_decay",
+         [&, capped = formula.cap(cap)](double x) { return 0.9 * x + 0.1 * capped(x); }},
         {"parseval", [&](double x) { return cap * cubic(0.1)(x / cap); }},
     };
     for (const auto& [method, f] : maps) compare(c, d, method, cap, step, d.mapped(f));
@@ -185,8 +207,10 @@ class Shard {
 
  private:
   static double hard_cap_polynomial(double x) {
-    constexpr OddPolynomial list[] = {{0.805032, 0.206361, -0.019763}, {0.649867, 0.162935, -0.011150},
-                                      {1.810259, -0.200265, 0.008251}, {1.004384, -0.183490, 0.014413}};
+    constexpr OddPolynomial list[] = {{0.805032, 0.206361, -0.019763},
+                                      {0.649867, 0.162935, -0.011150},
+                                      {1.810259, -0.200265, 0.008251},
+                                      {1.004384, -0.183490, 0.014413}};
     return composed(list, x);
   }
 
@@ -202,15 +226,16 @@ class Shard {
     EXPECT_LE(spectral_norm_estimate(d.weight).item<double>(), d.norm * (1 + 1e-5)) << c.name();
   }
 
-  void compare(const Case& c, const Decomposed& d, const std::string& method, double cap, const StepInfo& step,
-               const Tensor& expected) {
+  void compare(const Case& c, const Decomposed& d, const std::string& method, double cap,
+               const StepInfo& step, const Tensor& expected) {
     const Param w{.name = "w", .tensor = d.weight.clone()};
     const double unit = w.unit();
     make_constraint({.method = method, .floor = 0.3 * cap / unit})->apply_(w, cap / unit, step);
     record(c, method, cap, d, w.tensor.to(at::kDouble).sub(expected).norm().item<double>());
   }
 
-  // Methods that see the weight through power iteration change it by one rank-one matrix of their own vectors.
+  // Methods that see the weight through power iteration change it by one rank-one matrix of their own
+  // vectors.
   void check_rank_one(const Case& c, const Decomposed& d, double cap) {
     PowerState fresh;
     const TopSingular top = top_singular_estimate(d.weight, fresh, 16);

@@ -1,6 +1,7 @@
-// Soft cap under the worst steps that are allowed, for a thousand of them: the update pushes every singular value of the
-// weight outwards at its largest norm, the learning rate rises, falls and jumps. After prove and repair the weight is
-// never above the cap by the verified bound, and with exact arithmetic's margin repairs stay rare.
+// Soft cap under the worst steps that are allowed, for a thousand of them: the update pushes every singular
+// value of the weight outwards at its largest norm, the learning rate rises, falls and jumps. After prove and
+// repair the weight is never above the cap by the verified bound, and with exact arithmetic's margin repairs
+// stay rare.
 #include <ATen/ops/linalg_svd.h>
 #include <ATen/ops/matmul.h>
 #include <fmt/format.h>
@@ -48,7 +49,8 @@ int64_t run(const Setting& setting) {
   EXPECT_TRUE(prove_norm(w, setting.sigma_max));
   const double largest = setting.largest_rate * setting.sigma_max;
   for (int i = 0; i < kSteps; ++i) {
-    const StepInfo step{.learning_rate = rate_at(i, largest), .decay = setting.decay / largest, .update_bound = 1.0};
+    const StepInfo step{
+        .learning_rate = rate_at(i, largest), .decay = setting.decay / largest, .update_bound = 1.0};
     const Tensor blocks = w.block_view();
     const Tensor moved = blocks.to(at::kDouble).mul(1.0 - step.decay * step.learning_rate);
     blocks.copy_(moved.add(aligned_update(w), step.learning_rate));
@@ -80,7 +82,8 @@ TEST_P(SoftCapSteps, NeverLeadAboveTheCap) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Caps, SoftCapSteps,
-                         testing::Combine(testing::Values(1e-3, 1.0, 1e3), testing::Values(at::kFloat, at::kBFloat16)));
+                         testing::Combine(testing::Values(1e-3, 1.0, 1e3),
+                                          testing::Values(at::kFloat, at::kBFloat16)));
 
 TEST(SoftCapStepsMixed, Float32WeightsWithBFloat16ProductsNeverLeadAboveTheCap) {
   for (const double rate : {0.01, 0.3, 10.0}) {
@@ -107,7 +110,8 @@ TEST(SoftCapStepsExact, InFloat64TheMethodAloneKeepsTheCap) {
 }
 
 TEST(SoftCapStepsExact, ThePapersCouplingWouldNotHoldForLargeSteps) {
-  // Solving only for x = σ_max gives α with u = αk² > 1/3, and the composition peaks inside the range: 19 % at η = σ_max.
+  // Solving only for x = σ_max gives α with u = αk² > 1/3, and the composition peaks inside the range: 19 %
+  // at η = σ_max.
   const double k = 2.0;
   double low = 0.0, high = 1.0 / (k * k);
   for (int i = 0; i < 200; ++i) {

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Checks on the tree's shape: direction of includes, narrow headers, a test for every source, no raw pointers outside
+kernels/, no dead links in the docs. Prints every finding; exit code 1 if there is one."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# A stage may include what stands before it. Stages in one set are siblings and never include one another.
+STAGES = [{"base"}, {"kernels"}, {"linalg"}, {"data", "nn", "optim", "constraint"}, {"certify"}, {"robust"}, {"io"},
+          {"dist"}, {"train"}, {"sweep"}, {"report"}]
+PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "bound": "base", "param": "base", "random": "base",
+                "linalg": "linalg", "constraint": "constraint", "bridle": None}
+BROAD = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "ATen/ATen.h", "ATen/Functions.h"}
+
+findings = []
+
+
+def report(path, message):
+    findings.append(f"{path.relative_to(ROOT)}: {message}")
+
+
+def sources(*folders, suffixes=(".h", ".cpp")):
+    return sorted(p for f in folders for p in (ROOT / f).rglob("*") if p.suffix in suffixes)
+
+
+def rank(stage):
+    return next(i for i, group in enumerate(STAGES) if stage in group)
+
+
+def stage_of_include(name):
+    parts = name.split("/")
+    if parts[0] == "bridle":
+        stem = pathlib.Path(parts[1]).stem
+        if stem not in PUBLIC_STAGE:
+            return f"unknown public header {name}: name its stage in scripts/check_tree.py"
+        return PUBLIC_STAGE[stem]
+    return parts[0] if any(parts[0] in group for group in STAGES) else None
+
+
+def check_includes():
+    for path in sources("src", "include"):
+        relative = path.relative_to(ROOT)
+        own = relative.parts[1] if relative.parts[0] == "src" else PUBLIC_STAGE.get(path.stem)
+        if own is None or relative.parts == ("src", path.name):
+            continue  # operators.cpp and bridle.h see everything
+        for name in re.findall(r'#include "([^"]+)"', path.read_text()):
+            other = stage_of_include(name)
+            if other is None:
+                continue
+            if " " in other:
+                report(path, other)
+            elif other != own and rank(other) >= rank(own):
+                report(path, f"{own}/ must not include {name}: {other}/ does not stand before it")
+
+
+def check_narrow_headers():
+    for path in sources("src", "include", "cli", "tests", "benchmarks", "examples"):
+        for name in re.findall(r"#include <([^>]+)>", path.read_text()):
+            if name in BROAD:
+                report(path, f"includes <{name}>, which takes many seconds: include the narrow headers")
+
+
+def check_pointers_and_flags():
+    for path in sources("src", "cli"):
+        if "kernels" not in path.parts and "data_ptr" in path.read_text():
+            report(path, "uses data_ptr outside kernels/")
+    for path in [ROOT / "CMakeLists.txt", *sorted((ROOT / "cmake").glob("*.cmake"))]:
+        text = re.sub(r"#.*", "", path.read_text())
+        for flag in ("-march=native", "-ffast-math", "-Ofast", "-funsafe-math-optimizations"):
+            if flag in text:
+                report(path, f"uses {flag}")
+
+
+def check_every_source_has_a_test():
+    for path in sources("src", suffixes=(".cpp",)):
+        test = ROOT / "tests" / path.relative_to(ROOT / "src").with_name(path.stem + "_test.cpp")
+        if not test.exists():
+            report(path, f"has no test: {test.relative_to(ROOT)}")
+
+
+def check_links():
+    for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
+                 *sorted((ROOT / "benchmarks").rglob("*.md")), *sorted((ROOT / "experiments").rglob("*.md"))]:
+        text = re.sub(r"```.*?```", "", path.read_text(), flags=re.S)
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists():
+                report(path, f"links to {target}, which does not exist")
+    for path in sources("src", "include", "cli", "tests", "benchmarks", "examples"):
+        for target in re.findall(r"docs/[\w/]+\.md", path.read_text()):
+            if not (ROOT / target).exists():
+                report(path, f"names {target}, which does not exist")
+
+
+for check in (check_includes, check_narrow_headers, check_pointers_and_flags, check_every_source_has_a_test, check_links):
+    check()
+print("\n".join(findings) or "check_tree: passed")
+sys.exit(1 if findings else 0)

@@ -1,0 +1,70 @@
+// Bridle's functions as LibTorch operators (torch.ops.bridle.* once Python has loaded the library). Pure: the
+// arguments are never changed.
+#include <fmt/format.h>
+#include <torch/library.h>
+
+#include <array>
+
+#include "base/nearest.h"
+#include "bridle/constraint.h"
+#include "bridle/error.h"
+#include "bridle/linalg.h"
+
+namespace bridle {
+namespace {
+
+Coefficients coefficients_named(const std::string& name) {
+  static const std::array<std::string, 3> names = {"six_step", "five_step", "classic"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return static_cast<Coefficients>(i);
+  }
+  throw InputError("orthogonalize", fmt::format("no list of coefficients '{}'; did you mean '{}'?", name,
+                                                nearest_word(name, names)));
+}
+
+Tensor orthogonalize_op(const Tensor& matrix, const std::string& coefficients) {
+  return orthogonalize(matrix, coefficients_named(coefficients));
+}
+
+// The bound as a double, rounded up; none where there is no bound.
+c10::optional<double> spectral_norm_bound_op(const Tensor& matrix) {
+  const auto bound = spectral_norm_bound(matrix);
+  return bound ? c10::optional<double>(bound->value.to_double()) : c10::nullopt;
+}
+
+Tensor spectral_norm_estimate_op(const Tensor& matrix, int64_t rounds) {
+  return spectral_norm_estimate(matrix, static_cast<int>(rounds));
+}
+
+// One projection of a weight [out, in], capped at RMS→RMS norm sigma_max, after a step W ← (1 − λη)W − ηU,
+// ‖U‖ ≤ b.
+Tensor constrain_op(const Tensor& weight, const std::string& method, double sigma_max, double learning_rate,
+                    double decay, double update_bound, int64_t blocks) {
+  const Param param{.name = "weight", .tensor = weight.clone(), .blocks = blocks};
+  make_constraint({.method = method})
+      ->apply_(param, sigma_max,
+               {.learning_rate = learning_rate, .decay = decay, .update_bound = update_bound});
+  return param.tensor;
+}
+
+Tensor seal_op(const Tensor& weight, double sigma_max, int64_t blocks) {
+  const Param param{.name = "weight", .tensor = weight.clone(), .blocks = blocks};
+  seal_(param, sigma_max);
+  return param.tensor;
+}
+
+TORCH_LIBRARY(bridle, library) {
+  library.def("orthogonalize(Tensor matrix, str coefficients='six_step') -> Tensor", orthogonalize_op);
+  library.def("matrix_sign(Tensor matrix) -> Tensor", matrix_sign);
+  library.def("spectral_norm_estimate(Tensor matrix, int rounds=16) -> Tensor", spectral_norm_estimate_op);
+  library.def("spectral_norm_bound(Tensor matrix) -> float?", spectral_norm_bound_op);
+  library.def("prove_spectral_norm(Tensor matrices, float limit) -> bool", prove_spectral_norm);
+  library.def(
+      "constrain(Tensor weight, str method, float sigma_max, float learning_rate=0., float decay=0., "
+      "float update_bound=1., int blocks=1) -> Tensor",
+      constrain_op);
+  library.def("seal(Tensor weight, float sigma_max, int blocks=1) -> Tensor", seal_op);
+}
+
+}  // namespace
+}  // namespace bridle
