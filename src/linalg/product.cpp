@@ -6,22 +6,22 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/mm.h>
 
+#include "kernels/matmul.h"
+
 namespace bridle {
 
 Tensor product(const Tensor& a, const Tensor& b, at::ScalarType dtype) {
-  const auto compute = a.scalar_type() == at::kBFloat16 ? at::kFloat : a.scalar_type();
-  const Tensor left = a.to(compute), right = b.to(compute);
-  return (a.dim() == 2 ? at::mm(left, right) : at::bmm(left, right)).to(dtype);
+  if (a.scalar_type() == at::kBFloat16) return matmul_bf16(a, b, {.dtype = dtype});
+  return (a.dim() == 2 ? at::mm(a, b) : at::bmm(a, b)).to(dtype);
 }
 
 Tensor product(const Tensor& a, const Tensor& b) { return product(a, b, a.scalar_type()); }
 
 Tensor product_plus(const Tensor& c, double scale, const Tensor& a, const Tensor& b, double factor) {
-  const auto compute = a.scalar_type() == at::kBFloat16 ? at::kFloat : a.scalar_type();
-  const Tensor left = a.to(compute), right = b.to(compute), addend = c.to(compute);
-  return (a.dim() == 2 ? at::addmm(addend, left, right, scale, factor)
-                       : at::baddbmm(addend, left, right, scale, factor))
-      .to(c.scalar_type());
+  if (a.scalar_type() == at::kBFloat16) {
+    return matmul_bf16(a, b, {.dtype = c.scalar_type(), .factor = factor, .addend = c, .scale = scale});
+  }
+  return a.dim() == 2 ? at::addmm(c, a, b, scale, factor) : at::baddbmm(c, a, b, scale, factor);
 }
 
 Tensor gram(const Tensor& a, at::ScalarType dtype) {
