@@ -18,7 +18,7 @@ constexpr int64_t kLineBytes = 64;
 constexpr int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 __mmask16 first_lanes(int64_t count) {
-  return count <= 0 ? 0 : static_cast<__mmask16>((1u << smaller(count, kTile)) - 1u);
+  return static_cast<__mmask16>(count <= 0 ? 0u : (1u << smaller(count, kTile)) - 1u);
 }
 
 // Two runs of up to 16 elements side by side as bfloat16, zero where masked.

@@ -10,6 +10,9 @@
 namespace bridle {
 namespace {
 
+// Squares and their sums neither overflow nor come near the underflow threshold: true of all float32 weights.
+constexpr int kSafeExponent = 200;
+
 std::optional<NormBound> bound_one(const Tensor& matrix, BoundMethod method) {
   const auto scaled = scaled_exactly(matrix);
   if (!scaled) return std::nullopt;
@@ -55,6 +58,7 @@ std::optional<Scaled> scaled_exactly(const Tensor& matrix) {
   if (!std::isfinite(largest)) return std::nullopt;
   int exponent = 0;
   std::frexp(largest, &exponent);  // largest < 2^exponent; 0 for a zero matrix
+  if (std::abs(exponent) <= kSafeExponent) return Scaled{matrix.to(at::kDouble), 0};
   // Two factors, because 2^-exponent alone may not be representable.
   const int half = exponent / 2;
   const Tensor scaled =

@@ -21,7 +21,7 @@ double rounding_error(int64_t k);
 UpperBound sum_bound(const Tensor& nonnegative);
 UpperBound sum_of_squares_bound(const Tensor& values);
 
-// The matrix divided by a power of two, in float64, with the factor; none for NaN and Inf.
+// The matrix in float64, divided by a power of two where its size asks for it; none for NaN and Inf.
 struct Scaled {
   Tensor matrix;
   int exponent;
