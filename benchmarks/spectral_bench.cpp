@@ -130,7 +130,7 @@ Action bare_for(const std::string& method, const Tensor& weight) {
     return [w = weight.to(at::kDouble)] {
       const Tensor g = gram(w);
       benchmark::DoNotOptimize(at::linalg_cholesky_ex(g));
-      power_iteration_products(g, 40);
+      power_iteration_products(g, 32);
     };
   }
   return [w = weight.to(at::kFloat)] { power_iteration_products(w, 16); };  // hammer and its like

@@ -34,19 +34,20 @@ if(BRIDLE_TIDY)
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
 
-# Instruction sets belong to single files, named for them, and are chosen at run time: never -march=native.
+# Instruction sets belong to single files, named for them, and are chosen at run time: never -march=native. No bound is
+# computed there, so multiply-adds may be fused.
 function(bridle_instruction_sets target)
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
     if(source MATCHES "_amx\\.cpp$")
       set(flags "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512bf16;-mamx-tile;-mamx-bf16;-mfma;-mbmi2")
     elseif(source MATCHES "_avx512\\.cpp$")
-      set(flags "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mfma;-mbmi2")
+      set(flags "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mfma;-mbmi2;-mprefer-vector-width=512")
     elseif(source MATCHES "_avx2\\.cpp$")
       set(flags "-mavx2;-mfma;-mbmi2")
     else()
       continue()
     endif()
-    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
+    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${flags};-ffp-contract=fast" SKIP_PRECOMPILE_HEADERS ON)
   endforeach()
 endfunction()

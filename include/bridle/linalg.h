@@ -90,6 +90,13 @@ Tensor spectral_norm_estimate(const Tensor& matrix, int rounds = 16);
 enum class BoundMethod { cholesky, gram, svd };
 const char* bound_method_name(BoundMethod method);
 
+struct NormBoundOptions {
+  BoundMethod method = BoundMethod::cholesky;
+  // How far above the norm the bound may lie, as a share of it. 10⁻⁴ saves the Cholesky method most of its
+  // time.
+  double excess = 1e-8;
+};
+
 struct NormBound {
   UpperBound value;
   BoundMethod method;
@@ -97,11 +104,10 @@ struct NormBound {
 
 // One bound a matrix; none where the matrix holds NaN or Inf or the method failed.
 std::vector<std::optional<NormBound>> spectral_norm_bounds(const Tensor& matrices,
-                                                           BoundMethod method = BoundMethod::cholesky);
+                                                           const NormBoundOptions& options = {});
 
 // The bound of one matrix [m, n].
-std::optional<NormBound> spectral_norm_bound(const Tensor& matrix,
-                                             BoundMethod method = BoundMethod::cholesky);
+std::optional<NormBound> spectral_norm_bound(const Tensor& matrix, const NormBoundOptions& options = {});
 
 // True only if σ(W) ≤ limit is proved for every matrix: one Gram product and one Cholesky factorisation each.
 bool prove_spectral_norm(const Tensor& matrices, double limit);

@@ -2,6 +2,7 @@
 #include "kernels/power_rounds.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/aminmax.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int64_t kMostGroups = 8;            // of rows, each with a sum of its own, added in order
 constexpr int64_t kRowsPerGroup = 32;         // at least
-constexpr int64_t kSerialElements = 1 << 17;  // below, waking threads costs more than it gains
+constexpr int64_t kSerialElements = 1 << 15;  // below, waking threads costs more than it gains
 
 template <class T>
 RowPass<T> choose_row_pass() {
@@ -40,14 +41,14 @@ RowPass<T> choose_row_pass() {
 template <class T>
 class Iteration {
  public:
-  Iteration(const T* matrix, int64_t rows, int64_t columns)
+  Iteration(const T* matrix, int64_t rows, int64_t columns, T scale)
       : matrix_(matrix),
         rows_(rows),
         columns_(columns),
         groups_(std::clamp<int64_t>(rows / kRowsPerGroup, 1, kMostGroups)),
         group_rows_((rows + groups_ - 1) / groups_),
         totals_(static_cast<size_t>(groups_ * columns)),
-        scale_(scale_for(matrix, rows * columns)) {}
+        scale_(scale) {}
 
   void run(T* v, T* u, T* sigma, int rounds) {
     normalize(v, columns_);
@@ -61,14 +62,6 @@ class Iteration {
   }
 
  private:
-  // The power of two that brings the largest entry near 1.
-  static T scale_for(const T* matrix, int64_t count) {
-    T largest = 0;
-    for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(matrix[i]));
-    if (!(largest > 0) || !std::isfinite(largest)) return 1;
-    return static_cast<T>(std::ldexp(1.0, -std::ilogb(largest)));
-  }
-
   static double normalize(T* x, int64_t size) {
     double square = 0.0;
     for (int64_t i = 0; i < size; ++i) square += static_cast<double>(x[i]) * static_cast<double>(x[i]);
@@ -97,7 +90,8 @@ class Iteration {
   void add_totals(T* v) const {
     for (int64_t j = 0; j < columns_; ++j) {
       T sum = 0;
-      for (int64_t group = 0; group < groups_; ++group) sum += totals_[static_cast<size_t>(group * columns_ + j)];
+      for (int64_t group = 0; group < groups_; ++group)
+        sum += totals_[static_cast<size_t>(group * columns_ + j)];
       v[j] = sum * scale_;
     }
   }
@@ -109,14 +103,22 @@ class Iteration {
   RowPass<T> row_pass_ = choose_row_pass<T>();
 };
 
+// The power of two that brings the largest entry near 1.
+double scale_for(const Tensor& matrix) {
+  const auto [least, most] = at::aminmax(matrix);
+  const double largest = std::max(std::abs(least.item<double>()), std::abs(most.item<double>()));
+  return largest > 0.0 && std::isfinite(largest) ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
+}
+
 template <class T>
 PowerRounds power_rounds_cpu(const Tensor& matrices, const Tensor& start, int rounds) {
   const Tensor w = matrices.contiguous(), right = start.clone(at::MemoryFormat::Contiguous);
   const int64_t batches = w.size(0), rows = w.size(1), columns = w.size(2);
   const Tensor left = at::empty({batches, rows}, w.options()), sigma = at::empty({batches}, w.options());
   for (int64_t i = 0; i < batches; ++i) {
-    Iteration<T>(w.data_ptr<T>() + i * rows * columns, rows, columns)
-        .run(right.data_ptr<T>() + i * columns, left.data_ptr<T>() + i * rows, sigma.data_ptr<T>() + i, rounds);
+    Iteration<T>(w.data_ptr<T>() + i * rows * columns, rows, columns, static_cast<T>(scale_for(w[i])))
+        .run(right.data_ptr<T>() + i * columns, left.data_ptr<T>() + i * rows, sigma.data_ptr<T>() + i,
+             rounds);
   }
   return {sigma, left, right};
 }

@@ -1,15 +1,16 @@
-// The inner loops of power_rounds, compiled once for each instruction set by the files that include this one. The
-// functions are static so that no file's version can stand in for another's.
+// The inner loops of power_rounds, compiled once for each instruction set by the files that include this one.
+// The functions are static so that no file's version can stand in for another's.
 #pragma once
 
 #include <cstdint>
 
 namespace bridle {
 
-// Rows [0, rows) of a matrix whose rows lie `stride` apart: out = scale·Wv, and total += Wᵀ·out. Null total: products only.
+// Rows [0, rows) of a matrix whose rows lie `stride` apart: out = scale·Wv, and total += Wᵀ·out. Null total:
+// products only.
 template <class T>
-using RowPass = void (*)(const T* matrix, int64_t rows, int64_t columns, int64_t stride, const T* v, T scale, T* out,
-                         T* total);
+using RowPass = void (*)(const T* matrix, int64_t rows, int64_t columns, int64_t stride, const T* v, T scale,
+                         T* out, T* total);
 
 RowPass<float> row_pass_avx2_float();
 RowPass<double> row_pass_avx2_double();
@@ -51,7 +52,8 @@ void pass_one(const T* w, int64_t columns, const T* v, T scale, T* out, T* total
 }
 
 template <class T>
-void row_pass(const T* matrix, int64_t rows, int64_t columns, int64_t stride, const T* v, T scale, T* out, T* total) {
+void row_pass(const T* matrix, int64_t rows, int64_t columns, int64_t stride, const T* v, T scale, T* out,
+              T* total) {
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4) pass_four(matrix + i * stride, columns, stride, v, scale, out + i, total);
   for (; i < rows; ++i) pass_one(matrix + i * stride, columns, v, scale, out + i, total);

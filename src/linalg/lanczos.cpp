@@ -1,41 +1,75 @@
-// See lanczos.h. Without reorthogonalisation: lost orthogonality brings back copies of eigenvalues that are found already
-// and does not disturb the largest one.
+// See lanczos.h. Without reorthogonalisation: lost orthogonality brings back copies of eigenvalues that are
+// found already and does not disturb the largest one.
 #include "linalg/lanczos.h"
 
-#include <ATen/ops/linalg_eigvalsh.h>
 #include <ATen/ops/mv.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "bridle/random.h"
 
 namespace bridle {
+namespace {
 
-double largest_eigenvalue_estimate(const at::Tensor& symmetric, int64_t max_steps) {
-  const int64_t n = symmetric.size(0), steps = std::min(n, max_steps);
-  const at::Tensor tridiagonal = at::zeros({steps, steps}, at::kDouble);
+struct Tridiagonal {
+  std::vector<double> diagonal, below;
+
+  // True if every eigenvalue of the leading part is below x: the pivots of T − xI are all negative.
+  bool is_below(double x, size_t size) const {
+    double pivot = diagonal[0] - x;
+    for (size_t i = 1; i < size && pivot < 0.0; ++i)
+      pivot = diagonal[i] - x - below[i - 1] * below[i - 1] / pivot;
+    return pivot < 0.0;
+  }
+
+  // By bisection, from the largest diagonal entry to Gershgorin's bound.
+  double largest_eigenvalue(size_t size) const {
+    double low = diagonal[0], high = diagonal[0];
+    for (size_t i = 0; i < size; ++i) {
+      low = std::max(low, diagonal[i]);
+      high = std::max(high, diagonal[i] + (i > 0 ? below[i - 1] : 0.0) + (i + 1 < size ? below[i] : 0.0));
+    }
+    for (int i = 0; i < 80 && high - low > 1e-15 * high; ++i) {
+      const double middle = low + (high - low) / 2;
+      (is_below(middle, size) ? high : low) = middle;
+    }
+    return low;
+  }
+};
+
+}  // namespace
+
+EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, int64_t max_steps) {
+  const int64_t n = symmetric.size(0);
+  const auto steps = static_cast<size_t>(std::min(n, max_steps));
   at::Tensor v = random_normal({n}, {.stream = Stream::power_iteration}, at::kDouble).to(symmetric.device());
   v.div_(v.norm());
   at::Tensor previous;
-  double beta = 0.0, largest_seen = 0.0;
-  int64_t used = 0;
+  Tridiagonal t;
+  double largest_seen = 0.0;
+  bool complete = steps == static_cast<size_t>(n);
   while (true) {
     at::Tensor w = at::mv(symmetric, v);
     const double alpha = w.dot(v).item<double>();
-    tridiagonal[used][used] = alpha;
-    if (++used == steps) break;
+    t.diagonal.push_back(alpha);
+    if (t.diagonal.size() == steps) break;
     w.sub_(v, alpha);
-    if (previous.defined()) w.sub_(previous, beta);
-    beta = w.norm().item<double>();
+    if (previous.defined()) w.sub_(previous, t.below.back());
+    const double beta = w.norm().item<double>();
     largest_seen = std::max({largest_seen, alpha, beta});
-    if (beta <= 1e-13 * largest_seen) break;  // an invariant subspace: nothing more to find
-    tridiagonal[used][used - 1] = beta;
+    if (beta <= 1e-13 * largest_seen) {  // an invariant subspace: nothing more to find
+      complete = true;
+      break;
+    }
+    t.below.push_back(beta);
     previous = v;
     v = w.div_(beta);
   }
-  const at::Tensor projected = tridiagonal.narrow(0, 0, used).narrow(1, 0, used);
-  return at::linalg_eigvalsh(projected, "L").max().item<double>();
+  const size_t used = t.diagonal.size();
+  const double value = t.largest_eigenvalue(used);
+  if (complete || value == 0.0) return {value, 0.0};
+  return {value, (value - t.largest_eigenvalue(std::max<size_t>(1, 3 * used / 4))) / value};
 }
 
 }  // namespace bridle

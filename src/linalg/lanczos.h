@@ -6,8 +6,12 @@
 
 namespace bridle {
 
-// `symmetric` is [n, n] in float64, finite. From below but for rounding; relative error near 1e-12 for most
-// spectra.
-double largest_eigenvalue_estimate(const at::Tensor& symmetric, int64_t max_steps = 80);
+struct EigenvalueEstimate {
+  double value;        // from below but for rounding
+  double uncertainty;  // relative: how much the last quarter of the steps has still changed the value
+};
+
+// `symmetric` is [n, n] in float64, finite.
+EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, int64_t max_steps = 80);
 
 }  // namespace bridle

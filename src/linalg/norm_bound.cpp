@@ -13,13 +13,13 @@ namespace {
 // Squares and their sums neither overflow nor come near the underflow threshold: true of all float32 weights.
 constexpr int kSafeExponent = 200;
 
-std::optional<NormBound> bound_one(const Tensor& matrix, BoundMethod method) {
+std::optional<NormBound> bound_one(const Tensor& matrix, const NormBoundOptions& options) {
   const auto scaled = scaled_exactly(matrix);
   if (!scaled) return std::nullopt;
   const auto run = [&]() -> std::optional<UpperBound> {
-    switch (method) {
+    switch (options.method) {
       case BoundMethod::cholesky:
-        return norm_by_cholesky(scaled->matrix);
+        return norm_by_cholesky(scaled->matrix, options.excess);
       case BoundMethod::gram:
         return norm_by_gram_iteration(scaled->matrix);
       case BoundMethod::svd:
@@ -29,7 +29,7 @@ std::optional<NormBound> bound_one(const Tensor& matrix, BoundMethod method) {
   };
   const auto norm = run();
   if (!norm || norm->is_unbounded()) return std::nullopt;
-  return NormBound{UpperBound::scaled(norm->mantissa(), norm->exponent() + scaled->exponent), method};
+  return NormBound{UpperBound::scaled(norm->mantissa(), norm->exponent() + scaled->exponent), options.method};
 }
 
 Tensor as_batch(const Tensor& matrices) { return matrices.dim() == 2 ? matrices.unsqueeze(0) : matrices; }
@@ -78,16 +78,17 @@ const char* bound_method_name(BoundMethod method) {
   return "unknown";
 }
 
-std::vector<std::optional<NormBound>> spectral_norm_bounds(const Tensor& matrices, BoundMethod method) {
+std::vector<std::optional<NormBound>> spectral_norm_bounds(const Tensor& matrices,
+                                                           const NormBoundOptions& options) {
   require_matrix(matrices, "spectral_norm_bound");
   std::vector<std::optional<NormBound>> bounds;
-  for (const Tensor& matrix : as_batch(matrices).unbind(0)) bounds.push_back(bound_one(matrix, method));
+  for (const Tensor& matrix : as_batch(matrices).unbind(0)) bounds.push_back(bound_one(matrix, options));
   return bounds;
 }
 
-std::optional<NormBound> spectral_norm_bound(const Tensor& matrix, BoundMethod method) {
+std::optional<NormBound> spectral_norm_bound(const Tensor& matrix, const NormBoundOptions& options) {
   require_matrix(matrix, "spectral_norm_bound");
-  return bound_one(matrix.dim() == 3 ? matrix.squeeze(0) : matrix, method);
+  return bound_one(matrix.dim() == 3 ? matrix.squeeze(0) : matrix, options);
 }
 
 bool prove_spectral_norm(const Tensor& matrices, double limit) {

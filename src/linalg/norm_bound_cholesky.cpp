@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/rounding.h"
 #include "linalg/lanczos.h"
@@ -72,15 +73,18 @@ double all_eigenvalues_max(const Tensor& g) {
 
 }  // namespace
 
-std::optional<UpperBound> norm_by_cholesky(const Tensor& scaled) {
+std::optional<UpperBound> norm_by_cholesky(const Tensor& scaled, double most_excess) {
   const GramFacts g = gram_facts(scaled);
   if (g.largest == 0.0 && largest_entry(scaled) == 0.0) return UpperBound(0.0);
   const auto n = static_cast<double>(g.matrix.size(0));
-  const double least = std::max(1e-10, 4 * n * n * kUnitRoundoff);
-  const double guess = largest_eigenvalue_estimate(g.matrix);
-  // The second try costs less than all eigenvalues and still stays within 1e-8 of the norm.
-  for (const double excess : {least, std::max(least, 1.5e-8)}) {
-    if (const auto norm = try_bound(g, guess, excess)) return norm;
+  // Of the square of the norm, hence twice the share; the rest is for the Gram matrix's error.
+  const double least = std::max(1e-10, 4 * n * n * kUnitRoundoff), most = std::max(least, 1.5 * most_excess);
+  const bool loose = most_excess > 1e-6;  // then one try, at what the caller allows
+  const EigenvalueEstimate guess = largest_eigenvalue_estimate(g.matrix, loose ? 64 : 80);
+  const double likely = std::min(most, least + 2 * guess.uncertainty);
+  for (const double excess : loose ? std::vector{most} : std::vector{least, likely, most}) {
+    if (guess.uncertainty > excess) continue;  // the proof would fail
+    if (const auto norm = try_bound(g, guess.value, excess)) return norm;
   }
   const double largest = all_eigenvalues_max(g.matrix);
   double excess = least;

@@ -1,6 +1,8 @@
 // Power iteration on WᵀW. An estimate from below: for a proof use spectral_norm_bound.
 #include <ATen/ops/where.h>
 
+#include <array>
+
 #include "bridle/linalg.h"
 #include "bridle/random.h"
 #include "kernels/power_rounds.h"
@@ -11,12 +13,14 @@ namespace {
 
 // The kept vectors where they fit; fixed random ones where there are none yet, or where the weight was zero.
 Tensor start_vectors(const Tensor& w, const PowerState& state) {
-  const Tensor row = random_normal({w.size(-1)}, {.stream = Stream::power_iteration}, w.scalar_type());
-  const Tensor fresh = row.to(w.device()).expand({w.size(0), w.size(-1)});
-  const bool fits = state.right.defined() && state.right.sizes() == fresh.sizes();
-  if (!fits) return fresh;
-  const Tensor kept = state.right.to(w.scalar_type());
-  return at::where(kept.abs().amax(-1, true).eq(0), fresh, kept);
+  const std::array<int64_t, 2> shape = {w.size(0), w.size(2)};
+  const bool fits = state.right.defined() && state.right.sizes() == at::IntArrayRef(shape);
+  const Tensor kept = fits ? state.right.to(w.options()) : Tensor();
+  const Tensor lost = fits ? kept.abs().amax(-1, true).eq(0) : Tensor();
+  if (fits && !lost.any().item<bool>()) return kept;
+  const Tensor row = random_normal({w.size(2)}, {.stream = Stream::power_iteration}, w.scalar_type());
+  const Tensor fresh = row.to(w.device()).expand(shape);
+  return fits ? at::where(lost, fresh, kept) : fresh;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ TEST(Normalize, ByBoundReachesTheCapFromBelowAndLeavesSmallWeightsAlone) {
   for (const auto dtype : {at::kFloat, at::kDouble}) {
     const Param w{.name = "w", .tensor = test::normal({30, 30}, 1).to(dtype)};
     make_constraint({.method = "normalize"})->apply_(w, 2.0, {});
-    EXPECT_NEAR(test::spectral_norm(w.tensor), 2.0, 1e-5);
+    EXPECT_NEAR(test::spectral_norm(w.tensor), 2.0, 3e-4);
     const Tensor before = w.tensor.clone();
     make_constraint({.method = "normalize"})->apply_(w, 5.0, {});
     EXPECT_TRUE(w.tensor.equal(before));

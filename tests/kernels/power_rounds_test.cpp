@@ -17,7 +17,8 @@ using test::normal;
 
 TEST(PowerRounds, AgreesWithItsPlainTwinForEveryShapeAndSize) {
   for (const auto dtype : {at::kFloat, at::kDouble}) {
-    for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {3, 5}, {33, 17}, {300, 70}, {70, 300}, {513, 400}}) {
+    for (const auto& [m, n] :
+         {std::pair<int64_t, int64_t>{1, 1}, {3, 5}, {33, 17}, {300, 70}, {70, 300}, {513, 400}}) {
       for (const double size : {1e-30, 1.0, 1e30}) {
         const at::Tensor w = normal({2, m, n}, 1).mul(size).to(dtype), v = normal({2, n}, 2).to(dtype);
         const PowerRounds fast = power_rounds(w, v, 6), plain = power_rounds_plain(w, v, 6);

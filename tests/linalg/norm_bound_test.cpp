@@ -21,13 +21,13 @@ TEST(SpectralNormBound, IsTightAndNeverBelowForMatricesOfKnownNorm) {
   for (const BoundMethod method : kMethods) {
     // Diagonal and rank-one matrices whose norm is an exact double.
     for (const double value : {3.0, 0.1, 1e-300, 1e300}) {
-      const auto bound = spectral_norm_bound(at::eye(5, 9, at::kDouble).mul(value), method);
+      const auto bound = spectral_norm_bound(at::eye(5, 9, at::kDouble).mul(value), {.method = method});
       ASSERT_TRUE(bound);
       EXPECT_EQ(bound->method, method);
       EXPECT_GE(bound->value, UpperBound(value));
       EXPECT_LE(bound->value, UpperBound(value * (1 + 1e-9)));
     }
-    const auto ones = spectral_norm_bound(at::full({64, 16}, 1.0), method);
+    const auto ones = spectral_norm_bound(at::full({64, 16}, 1.0), {.method = method});
     ASSERT_TRUE(ones);
     EXPECT_GE(ones->value, UpperBound(32.0));
     EXPECT_LE(ones->value, UpperBound(32.0 + 1e-7));
@@ -37,7 +37,7 @@ TEST(SpectralNormBound, IsTightAndNeverBelowForMatricesOfKnownNorm) {
 TEST(SpectralNormBound, ZeroHasBoundZeroOrNearly) {
   EXPECT_TRUE(spectral_norm_bound(at::zeros({4, 7}))->value.is_zero());
   for (const BoundMethod method : kMethods)
-    EXPECT_LT(spectral_norm_bound(at::zeros({4, 7}), method)->value, UpperBound(1e-100));
+    EXPECT_LT(spectral_norm_bound(at::zeros({4, 7}), {.method = method})->value, UpperBound(1e-100));
 }
 
 TEST(SpectralNormBound, NaNAndInfHaveNoBound) {
@@ -45,7 +45,7 @@ TEST(SpectralNormBound, NaNAndInfHaveNoBound) {
     for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
       const Tensor w = test::normal({6, 6}, 1);
       w[2][3] = bad;
-      EXPECT_FALSE(spectral_norm_bound(w, method));
+      EXPECT_FALSE(spectral_norm_bound(w, {.method = method}));
       EXPECT_FALSE(prove_spectral_norm(w, 1e300));
     }
   }
