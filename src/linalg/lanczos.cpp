@@ -36,11 +36,20 @@ struct Tridiagonal {
     }
     return low;
   }
+
+  EigenvalueEstimate estimate() const {
+    const size_t size = diagonal.size();
+    const double value = largest_eigenvalue(size),
+                 before = largest_eigenvalue(std::max<size_t>(1, 3 * size / 4));
+    return {value, value > 0.0 ? (value - before) / value : 0.0};
+  }
 };
 
 }  // namespace
 
-EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, int64_t max_steps) {
+EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, double wanted_uncertainty,
+                                               int64_t max_steps) {
+  constexpr size_t check_every = 16;
   const int64_t n = symmetric.size(0);
   const auto steps = static_cast<size_t>(std::min(n, max_steps));
   at::Tensor v = random_normal({n}, {.stream = Stream::power_iteration}, at::kDouble).to(symmetric.device());
@@ -48,28 +57,26 @@ EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, int6
   at::Tensor previous;
   Tridiagonal t;
   double largest_seen = 0.0;
-  bool complete = steps == static_cast<size_t>(n);
   while (true) {
     at::Tensor w = at::mv(symmetric, v);
     const double alpha = w.dot(v).item<double>();
     t.diagonal.push_back(alpha);
-    if (t.diagonal.size() == steps) break;
+    const size_t used = t.diagonal.size();
+    if (used == static_cast<size_t>(n)) return {t.largest_eigenvalue(used), 0.0};
+    if (used == steps || used % check_every == 0) {
+      const EigenvalueEstimate estimate = t.estimate();
+      if (used == steps || estimate.uncertainty <= wanted_uncertainty) return estimate;
+    }
     w.sub_(v, alpha);
     if (previous.defined()) w.sub_(previous, t.below.back());
     const double beta = w.norm().item<double>();
     largest_seen = std::max({largest_seen, alpha, beta});
-    if (beta <= 1e-13 * largest_seen) {  // an invariant subspace: nothing more to find
-      complete = true;
-      break;
-    }
+    const bool invariant = beta <= 1e-13 * largest_seen;  // nothing more to find in this subspace
+    if (invariant) return {t.largest_eigenvalue(used), 0.0};
     t.below.push_back(beta);
     previous = v;
     v = w.div_(beta);
   }
-  const size_t used = t.diagonal.size();
-  const double value = t.largest_eigenvalue(used);
-  if (complete || value == 0.0) return {value, 0.0};
-  return {value, (value - t.largest_eigenvalue(std::max<size_t>(1, 3 * used / 4))) / value};
 }
 
 }  // namespace bridle

@@ -11,7 +11,9 @@ struct EigenvalueEstimate {
   double uncertainty;  // relative: how much the last quarter of the steps has still changed the value
 };
 
-// `symmetric` is [n, n] in float64, finite.
-EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, int64_t max_steps = 80);
+// `symmetric` is [n, n] in float64, finite. Stops as soon as the uncertainty is at most the one wanted, or
+// after max_steps.
+EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, double wanted_uncertainty = 0.0,
+                                               int64_t max_steps = 80);
 
 }  // namespace bridle

@@ -1,6 +1,7 @@
 // Verified Cholesky. G = fl(WᵀW) has ‖G − WᵀW‖ ≤ e. If the Cholesky factorisation of tI − G − c₀I runs to its
 // end in floating point, tI − G is positive semidefinite and σ(W)² ≤ t + e: docs/theory/spectral_norm.md,
 // statement 1.
+#include <ATen/ops/aminmax.h>
 #include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/linalg_eigvalsh.h>
 #include <c10/util/Exception.h>
@@ -52,9 +53,11 @@ bool proves_at_most(const GramFacts& g, double t) {
   const Tensor shifted = g.matrix.neg();
   shifted.diagonal().add_(t - c0);
   const auto [factor, info] = at::linalg_cholesky_ex(shifted, /*upper=*/false, /*check_errors=*/false);
-  // A NaN pivot passes for success in some LAPACKs, so success is claimed only for a finite factor.
-  return info.item<int>() == 0 && factor.diagonal().gt(0.0).all().item<bool>() &&
-         std::isfinite(largest_entry(factor));
+  if (info.item<int>() != 0) return false;
+  // Some LAPACKs let a NaN pivot pass for success. Every entry of the factor enters the pivot of its row, so
+  // finite and positive pivots speak for all of it.
+  const auto [least, most] = at::aminmax(factor.diagonal());
+  return least.item<double>() > 0.0 && std::isfinite(most.item<double>());
 }
 
 std::optional<UpperBound> try_bound(const GramFacts& g, double eigenvalue, double excess) {
@@ -80,7 +83,7 @@ std::optional<UpperBound> norm_by_cholesky(const Tensor& scaled, double most_exc
   // Of the square of the norm, hence twice the share; the rest is for the Gram matrix's error.
   const double least = std::max(1e-10, 4 * n * n * kUnitRoundoff), most = std::max(least, 1.5 * most_excess);
   const bool loose = most_excess > 1e-6;  // then one try, at what the caller allows
-  const EigenvalueEstimate guess = largest_eigenvalue_estimate(g.matrix, loose ? 64 : 80);
+  const EigenvalueEstimate guess = largest_eigenvalue_estimate(g.matrix, loose ? most / 4 : 0.0);
   const double likely = std::min(most, least + 2 * guess.uncertainty);
   for (const double excess : loose ? std::vector{most} : std::vector{least, likely, most}) {
     if (guess.uncertainty > excess) continue;  // the proof would fail

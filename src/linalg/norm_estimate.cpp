@@ -11,16 +11,13 @@
 namespace bridle {
 namespace {
 
-// The kept vectors where they fit; fixed random ones where there are none yet, or where the weight was zero.
+// The kept vectors where they fit, else fixed random ones.
 Tensor start_vectors(const Tensor& w, const PowerState& state) {
   const std::array<int64_t, 2> shape = {w.size(0), w.size(2)};
   const bool fits = state.right.defined() && state.right.sizes() == at::IntArrayRef(shape);
-  const Tensor kept = fits ? state.right.to(w.options()) : Tensor();
-  const Tensor lost = fits ? kept.abs().amax(-1, true).eq(0) : Tensor();
-  if (fits && !lost.any().item<bool>()) return kept;
+  if (fits) return state.right.to(w.options());
   const Tensor row = random_normal({w.size(2)}, {.stream = Stream::power_iteration}, w.scalar_type());
-  const Tensor fresh = row.to(w.device()).expand(shape);
-  return fits ? at::where(lost, fresh, kept) : fresh;
+  return row.to(w.device()).expand(shape);
 }
 
 }  // namespace
@@ -29,8 +26,11 @@ TopSingular top_singular_estimate(const Tensor& matrix, PowerState& state, int r
   require_matrix(matrix, "top_singular_estimate");
   const Tensor batch = matrix.dim() == 2 ? matrix.unsqueeze(0) : matrix;
   const Tensor w = batch.to(matrix.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
-  const PowerRounds result = power_rounds(w, start_vectors(w, state), rounds);
-  state.right = result.right;
+  const Tensor start = start_vectors(w, state);
+  const PowerRounds result = power_rounds(w, start, rounds);
+  // A zero matrix takes every vector to zero, which would never recover: its start is kept instead.
+  const Tensor lost = result.sigma.eq(0);
+  state.right = lost.any().item<bool>() ? at::where(lost.unsqueeze(-1), start, result.right) : result.right;
   return {.sigma = result.sigma, .left = result.left, .right = result.right};
 }
 

@@ -32,9 +32,12 @@ TEST(LargestEigenvalueEstimate, StopsAtAnInvariantSubspace) {
 TEST(LargestEigenvalueEstimate, SaysWhenItHasNotConverged) {
   const at::Tensor cluster =
       test::matrix_with_spectrum(at::linspace(0.99, 1.0, 400, at::kDouble), 400, 400, 1);
-  const EigenvalueEstimate few = largest_eigenvalue_estimate(at::mm(cluster, cluster.t()), 20);
+  const EigenvalueEstimate few = largest_eigenvalue_estimate(at::mm(cluster, cluster.t()), 0.0, 20);
   EXPECT_GT(few.uncertainty, 1e-7);
   EXPECT_LT(few.value, 1.0);
+  const EigenvalueEstimate rough = largest_eigenvalue_estimate(at::mm(cluster, cluster.t()), 1e-4);
+  EXPECT_LE(rough.uncertainty, 1e-4);
+  EXPECT_NEAR(rough.value, 1.0, 2e-4);
 }
 
 }  // namespace
