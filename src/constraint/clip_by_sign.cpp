@@ -9,31 +9,40 @@
 namespace bridle {
 namespace {
 
-// sign(tI − OWᵀ)(tO − W): U·|t − Σ|·Vᵀ. `overlap` is OWᵀ, or WᵀO for a tall W.
-Tensor distance_from(double t, const Tensor& sign, const Tensor& matrix, const Tensor& overlap) {
-  const Tensor shifted = overlap.neg();
-  shifted.diagonal(0, -2, -1).add_(t);
-  return apply_side(matrix_sign(shifted), sign.mul(t).sub(matrix));
-}
+struct Signs {
+  explicit Signs(const Tensor& w)
+      : matrix(w),
+        sign(matrix_sign(w)),
+        overlap(is_tall(w) ? product(transposed(w), sign) : product(sign, transposed(w))) {}
 
-Tensor overlap_of(const Tensor& sign, const Tensor& matrix) {
-  return is_tall(matrix) ? product(transposed(matrix), sign) : product(sign, transposed(matrix));
-}
+  // ½(I ∓ S_t): selects the singular values above t (to be moved down), or below it (up).
+  Tensor select(double t, double direction) const {
+    const Tensor shifted = overlap.neg();
+    shifted.diagonal(0, -2, -1).add_(t);
+    const Tensor selected = matrix_sign(shifted).mul_(0.5 * direction);
+    selected.diagonal(0, -2, -1).add_(0.5);
+    return selected;
+  }
+
+  // start + ½(I ∓ S_t)(tO − W). What is not selected keeps its digits.
+  Tensor moved(const Tensor& start, double t, double direction) const {
+    return apply_side_plus(start, 1.0, select(t, direction), sign.mul(t).sub_(matrix));
+  }
+
+  Tensor matrix;   // W
+  Tensor sign;     // O
+  Tensor overlap;  // OWᵀ, or WᵀO for a tall W
+};
+
+constexpr double kDown = -1.0, kUp = 1.0;
 
 }  // namespace
 
-Tensor cap_by_sign(const Tensor& matrix, double cap) {
-  const Tensor sign = matrix_sign(matrix);
-  const Tensor distance = distance_from(cap, sign, matrix, overlap_of(sign, matrix));
-  return sign.mul(cap).add_(matrix).sub_(distance).mul_(0.5);
-}
+Tensor cap_by_sign(const Tensor& matrix, double cap) { return Signs(matrix).moved(matrix, cap, kDown); }
 
 Tensor clip_by_sign(const Tensor& matrix, double floor, double cap) {
-  const Tensor sign = matrix_sign(matrix);
-  const Tensor overlap = overlap_of(sign, matrix);
-  const Tensor from_floor = distance_from(floor, sign, matrix, overlap);
-  const Tensor from_cap = distance_from(cap, sign, matrix, overlap);
-  return sign.mul(floor + cap).add_(from_floor).sub_(from_cap).mul_(0.5);
+  const Signs signs(matrix);
+  return signs.moved(signs.moved(matrix, cap, kDown), floor, kUp);
 }
 
 std::optional<double> cap_by_sign_excess(double norm, double cap, int64_t n) {

@@ -1,5 +1,5 @@
-// Singular values clipped by products alone: with O = sign(W) and S_t = sign(tI − OWᵀ),
-// clip(W) = ½[(α + β)O + S_α(αO − W) − S_β(βO − W)]; the cap is the case α = −β, where S_α = −I.
+// Singular values clipped by products alone: with O = sign(W) and S_t = sign(tI − OWᵀ), W + ½(I − S_β)(βO −
+// W) takes what is above β down to it, and adding ½(I + S_α)(αO − W) takes what is below α up.
 #pragma once
 
 #include <optional>

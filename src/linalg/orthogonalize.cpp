@@ -39,8 +39,11 @@ constexpr std::array<OddPolynomial, 5> kClassic = {kClassicStep, kClassicStep, k
 
 // The matrix divided by its Frobenius norm, so that its singular values lie in [0, 1]; zero stays zero.
 Tensor normalized(const Tensor& matrix) {
-  const Tensor norm = frobenius_norm(matrix);
-  return matrix.div(norm.masked_fill(norm.eq(0), 1.0)).to(matrix.scalar_type());
+  const Tensor norms = frobenius_norm(matrix);
+  const Tensor divisors = norms.masked_fill(norms.eq(0), 1.0);
+  if (matrix.dim() == 3) return matrix.div(divisors).to(matrix.scalar_type());
+  // A number keeps bfloat16 as it is, where a float32 tensor would give a float32 copy first.
+  return matrix.div(divisors.item<double>());
 }
 
 }  // namespace

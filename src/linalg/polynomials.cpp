@@ -1,6 +1,8 @@
 // Odd polynomials of singular values. With A = WWᵀ, p(W) = (aI + bA + cA²)W: products only, no decomposition.
 #include "linalg/polynomials.h"
 
+#include <ATen/ops/empty_like.h>
+
 #include <algorithm>
 
 #include "kernels/cpu.h"
@@ -28,10 +30,19 @@ Tensor direct_step(const Tensor& w, const OddPolynomial& p, at::ScalarType produ
 // so that one rounding of Q to bfloat16 would swamp the result: Q is split into two bfloat16 terms.
 Tensor apply_side_exactly(const Tensor& q, const Tensor& x) {
   if (q.scalar_type() == x.scalar_type()) return apply_side(q, x);
-  const Tensor high = q.to(x.scalar_type());
-  const Tensor low = q.sub(high).to(x.scalar_type());
-  const Tensor rough = is_tall(x) ? product(x, high, q.scalar_type()) : product(high, x, q.scalar_type());
-  return apply_side_plus(rough, 1.0, low, x);
+  constexpr int64_t part_lines = 1024;  // the float32 sums of a part stay in the cache
+  const Tensor high = q.to(x.scalar_type()), low = q.sub(high).to(x.scalar_type());
+  const Tensor result = at::empty_like(x);
+  const int64_t lines = is_tall(x) ? -2 : -1;
+  for (int64_t start = 0; start < x.size(lines); start += part_lines) {
+    const int64_t count = std::min(part_lines, x.size(lines) - start);
+    const Tensor part = x.narrow(lines, start, count);
+    const Tensor rough =
+        is_tall(x) ? product(part, high, q.scalar_type()) : product(high, part, q.scalar_type());
+    result.narrow(lines, start, count)
+        .copy_(is_tall(x) ? product_plus(rough, 1.0, part, low) : product_plus(rough, 1.0, low, part));
+  }
+  return result;
 }
 
 // The same in Gram space: with P = aI + bA + cA², A ← PAP and Q ← PQ, and only the first Gram matrix and the

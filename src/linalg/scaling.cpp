@@ -16,12 +16,28 @@ namespace {
 
 constexpr std::array<int64_t, 2> kMatrixDims = {-2, -1};
 
+// The 2-norm in float32, or float64 for float64. LibTorch converts bfloat16 as a whole first: parts that stay
+// in the cache take a quarter of the time.
+Tensor plain_norm(const Tensor& matrices) {
+  constexpr int64_t part_elements = 1 << 18;
+  const bool is_double = matrices.scalar_type() == at::kDouble;
+  const auto dtype = is_double ? at::kDouble : at::kFloat;
+  if (matrices.scalar_type() != at::kBFloat16)
+    return at::linalg_vector_norm(matrices, 2, kMatrixDims, true, dtype);
+  const int64_t row_elements = matrices.numel() / matrices.size(-2);
+  Tensor square;
+  for (const Tensor& part : matrices.split(std::max<int64_t>(1, part_elements / row_elements), -2)) {
+    const Tensor part_square = at::linalg_vector_norm(part, 2, kMatrixDims, true, dtype).square();
+    square = square.defined() ? square.add(part_square) : part_square;
+  }
+  return square.sqrt();
+}
+
 }  // namespace
 
 Tensor frobenius_norm(const Tensor& matrices) {
   const bool is_double = matrices.scalar_type() == at::kDouble;
-  const Tensor norm =
-      at::linalg_vector_norm(matrices, 2, kMatrixDims, true, is_double ? at::kDouble : at::kFloat);
+  const Tensor norm = plain_norm(matrices);
   // Squares of entries below 1e-15 or above 1e15 would lose digits or overflow in float32 (1e150 in float64).
   const double low = is_double ? 1e-140 : 1e-15, high = is_double ? 1e150 : 1e15;
   if (norm.gt(low).logical_and(norm.lt(high)).all().item<bool>()) return norm;

@@ -20,7 +20,7 @@ constexpr int kSteps = 1000;
 struct Setting {
   double sigma_max;
   double largest_rate;  // in units of σ_max
-  double decay;         // λη at the largest rate
+  double decay;         // λ
   int64_t blocks;
   at::ScalarType dtype;
   std::optional<at::ScalarType> products = {};
@@ -49,11 +49,12 @@ int64_t run(const Setting& setting) {
   EXPECT_TRUE(prove_norm(w, setting.sigma_max));
   const double largest = setting.largest_rate * setting.sigma_max;
   for (int i = 0; i < kSteps; ++i) {
-    const StepInfo step{
-        .learning_rate = rate_at(i, largest), .decay = setting.decay / largest, .update_bound = 1.0};
+    const StepInfo step{.learning_rate = rate_at(i, largest), .decay = setting.decay, .update_bound = 1.0};
     const Tensor blocks = w.block_view();
-    const Tensor moved = blocks.to(at::kDouble).mul(1.0 - step.decay * step.learning_rate);
-    blocks.copy_(moved.add(aligned_update(w), step.learning_rate));
+    const double kept = 1.0 - step.decay * step.learning_rate;
+    const double outwards = kept < 0.0 ? -1.0 : 1.0;  // a decay beyond 1 turns the weight over
+    const Tensor moved = blocks.to(at::kDouble).mul(kept);
+    blocks.copy_(moved.add(aligned_update(w), outwards * step.learning_rate));
     enforcer.enforce_(w, setting.sigma_max, step);
     enforcer.prove_and_repair_(w, setting.sigma_max);
     for (const auto& bound : spectral_norm_bounds(w.block_view())) {
