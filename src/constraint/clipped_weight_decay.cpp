@@ -37,7 +37,7 @@ class ClippedWeightDecay : public Constraint {
   Tensor project(const Task& task) override {
     const auto dtype = task.weight.scalar_type();
     const Tensor capped = cap_by_sign(task.weight.to(products_.value_or(dtype)), task.cap).to(dtype);
-    return task.weight.lerp(capped, decay_);
+    return task.weight.lerp_(capped, decay_);
   }
 
  private:
