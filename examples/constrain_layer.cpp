@@ -1,6 +1,5 @@
 // Caps the norm of one layer while Muon-like steps push it outwards as hard as they may, and proves the cap
 // at every step. Run it without arguments; it prints what happened with and without the constraint.
-#include <algorithm>
 #include <cstdio>
 
 #include "bridle/bridle.h"
@@ -8,7 +7,7 @@
 namespace {
 
 struct Outcome {
-  double largest_norm;  // of the weight over all steps, by the verified bound, RMS→RMS
+  bridle::UpperBound largest_norm;  // of the weight over all steps, RMS→RMS
   int64_t repairs;
 };
 
@@ -19,7 +18,7 @@ Outcome train(const char* method, double sigma_max) {
   weight.tensor.mul_(weight.unit());
   Enforcer enforcer({.method = method});
   enforcer.start_(weight, sigma_max);
-  Outcome outcome{0.0, 0};
+  Outcome outcome{};
   for (int step = 0; step < 50; ++step) {
     const StepInfo info{.learning_rate = 0.1 * (1.0 - step / 50.0),
                         .update_bound = update_bound(Coefficients::six_step)};
@@ -27,8 +26,7 @@ Outcome train(const char* method, double sigma_max) {
                        info.learning_rate * weight.unit());  // outwards: the worst case
     enforcer.enforce_(weight, sigma_max, info);
     if (enforcer.constraint().uses_cap()) enforcer.prove_and_repair_(weight, sigma_max);
-    const double norm = spectral_norm_bound(weight.tensor)->value.to_double() / weight.unit();
-    outcome.largest_norm = std::max(outcome.largest_norm, norm);
+    outcome.largest_norm = max(outcome.largest_norm, norm_bound(weight).value());
   }
   outcome.repairs = enforcer.repairs();
   return outcome;
@@ -43,7 +41,7 @@ int main() {
   std::printf("%-22s %14s %9s\n", "method", "largest norm", "repairs");
   for (const char* method : {"none", "soft_cap", "hard_cap", "normalize", "stiefel", "hammer"}) {
     const Outcome outcome = train(method, sigma_max);
-    std::printf("%-22s %14.6f %9lld\n", method, outcome.largest_norm,
+    std::printf("%-22s %14s %9lld\n", method, outcome.largest_norm.to_string(7).c_str(),
                 static_cast<long long>(outcome.repairs));
   }
 }

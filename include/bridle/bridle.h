@@ -5,8 +5,8 @@
 //   bound.h        activation and Lipschitz bound of a signal
 //   param.h        a weight with its role and blocks; what an optimizer says about its step
 //   random.h       counter-based random numbers
-//   linalg.h       orthogonalisation, polynomials of singular values, spectral norms from below and from
-//   above constraint.h   the weight constraints, and enforce–prove–repair on top of them
+//   linalg.h       orthogonalisation, polynomials of singular values, spectral norms from below and above
+//   constraint.h   the weight constraints, and enforce–prove–repair on top of them
 #pragma once
 
 #include "bridle/bound.h"

@@ -22,7 +22,7 @@ namespace bridle {
 struct ConstraintOptions {
   std::string method = "soft_cap";  // one of constraint_names(), or a name that the paper's code uses
   double spectral_decay = 0.05;  // spectral_weight_decay: the share of σ₁ taken off each step (not times η)
-  double floor = 0.0;            // spectral_clip: the lower end α of [α, σ_max]
+  double floor = 0.0;            // clip: the lower end α of [α, σ_max]
   double clip_decay = 0.1;  // clipped_weight_decay: λ, the share of the excess over σ_max taken off each step
   double parseval_strength = 0.1;  // parseval: β of (1 + β)x − βx³
   int power_rounds = 16;           // rounds of power iteration a step, for the methods that use it
@@ -47,7 +47,8 @@ class Constraint {
   // then.
   void apply_(const Param& param, double sigma_max, const StepInfo& step);
 
-  virtual Guarantee guarantee(const Param& param, double sigma_max, const StepInfo& step) const = 0;
+  // Throws InputError like apply_.
+  Guarantee guarantee(const Param& param, double sigma_max, const StepInfo& step) const;
 
   // True for methods that only work for updates of known norm, and so refuse AdamW.
   virtual bool needs_update_bound() const { return false; }
@@ -67,7 +68,12 @@ class Constraint {
     double reach;  // infinite where the optimizer knows no update bound
     double unit;
   };
+  // Returns a new tensor, or the task's own weight where nothing changes; never changes it.
   virtual Tensor project(const Task& task) = 0;
+  virtual Guarantee promise(const Param& param, double sigma_max, const StepInfo& step) const = 0;
+
+ private:
+  void check(const Param& param, double sigma_max, const StepInfo& step) const;
 };
 
 // Throws InputError, naming the nearest known method, for an unknown name.
@@ -83,13 +89,19 @@ std::vector<std::string> constraint_names();
 // anything changed. Throws PromiseError where no scaling helps (NaN, Inf).
 bool seal_(const Param& param, double sigma_max);
 
-// True only if every block (every row of a table) is proved to be at most sigma_max.
+// True only if every block (every row of a table) is proved to be at most sigma_max. Throws InputError for a cap that
+// is not positive and finite.
 bool prove_norm(const Param& param, double sigma_max);
+
+// The largest RMS→RMS norm of the weight's blocks (the largest RMS of a table's rows), never too small; none for NaN
+// and Inf.
+std::optional<UpperBound> norm_bound(const Param& param);
 
 // Enforce, prove, repair, for one weight.
 class Enforcer {
  public:
-  // `role` decides between the method and the row cap of tables.
+  // `role` decides between the method and the row cap of tables. Throws InputError for a role that is neither, and
+  // later for a Param of the other kind.
   explicit Enforcer(const ConstraintOptions& options, Role role = Role::linear);
 
   // Brings initial weights inside the set: singular values above the cap are lowered to it, less the margin.
@@ -111,7 +123,10 @@ class Enforcer {
  private:
   double aim_below(const Param& param, double sigma_max) const;
 
+  void check_role(const Param& param) const;
+
   ConstraintOptions options_;
+  Role role_;
   std::unique_ptr<Constraint> constraint_;
   int64_t repairs_ = 0;
 };

@@ -26,6 +26,7 @@ struct RandomKey {
   uint64_t step = 0;
 };
 
+// In (0, 1); rounding to float32 or bfloat16 may give 1 itself.
 at::Tensor random_uniform(at::IntArrayRef shape, const RandomKey& key, at::ScalarType dtype = at::kFloat);
 at::Tensor random_normal(at::IntArrayRef shape, const RandomKey& key, at::ScalarType dtype = at::kFloat);
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -24,7 +25,9 @@ std::string print_rounded_up(double value, int digits) {
   double candidate = value;
   for (;;) {
     std::string text = fmt::format("{:.{}g}", candidate, digits);
-    if (std::stod(text) >= value) return text;
+    double printed = 0.0;  // read back without regard to the locale
+    std::from_chars(text.data(), text.data() + text.size(), printed);
+    if (printed >= value) return text;
     const double unit = std::pow(10.0, std::floor(std::log10(value)) - digits + 1);
     candidate += unit / 2;
   }
@@ -82,7 +85,7 @@ std::string UpperBound::to_string(int digits) const {
   if (is_zero()) return "0";
   if (is_unbounded()) return "unbounded";
   const double value = to_double();
-  const bool ordinary = std::isinf(value) == 0 && value >= std::numeric_limits<double>::min();
+  const bool ordinary = value > 1e-300 && value < 1e300;
   if (ordinary) return print_rounded_up(value, digits);
   const double exponent = log10();
   const double unit = std::pow(10.0, -(digits - 1));

@@ -13,7 +13,7 @@ class Clip : public Constraint {
  public:
   explicit Clip(const ConstraintOptions& options) : floor_(options.floor), products_(options.product_dtype) {}
   const char* name() const override { return "clip"; }
-  Guarantee guarantee(const Param&, double, const StepInfo&) const override {
+  Guarantee promise(const Param&, double, const StepInfo&) const override {
     return no_guarantee("the signs of singular values far below the Frobenius norm do not converge");
   }
 
@@ -24,8 +24,7 @@ class Clip : public Constraint {
       throw InputError(name(), fmt::format("floor is {}: it must lie between 0 and sigma_max {}", floor_,
                                            task.cap / task.unit));
     }
-    const auto dtype = task.weight.scalar_type();
-    return clip_by_sign(task.weight.to(products_.value_or(dtype)), floor, task.cap).to(dtype);
+    return clip_by_sign(task.weight, floor, task.cap, products_);
   }
 
  private:

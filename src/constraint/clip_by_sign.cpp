@@ -10,10 +10,12 @@ namespace bridle {
 namespace {
 
 struct Signs {
-  explicit Signs(const Tensor& w)
-      : matrix(w),
-        sign(matrix_sign(w)),
-        overlap(is_tall(w) ? product(transposed(w), sign) : product(sign, transposed(w))) {}
+  // The small matrices keep the weight's own precision: an S that is off by 2^-9 would move a little of everything.
+  Signs(const Tensor& w, at::ScalarType products)
+      : matrix(w.to(products)),
+        sign(matrix_sign(matrix)),
+        overlap(is_tall(w) ? product(transposed(matrix), sign, w.scalar_type())
+                           : product(sign, transposed(matrix), w.scalar_type())) {}
 
   // ½(I ∓ S_t): selects the singular values above t (to be moved down), or below it (up).
   Tensor select(double t, double direction) const {
@@ -26,7 +28,8 @@ struct Signs {
 
   // start + ½(I ∓ S_t)(tO − W). What is not selected keeps its digits.
   Tensor moved(const Tensor& start, double t, double direction) const {
-    return apply_side_plus(start, 1.0, select(t, direction), sign.mul(t).sub_(matrix));
+    return apply_side_plus(start, 1.0, select(t, direction).to(matrix.scalar_type()),
+                           sign.mul(t).sub_(matrix));
   }
 
   Tensor matrix;   // W
@@ -38,10 +41,12 @@ constexpr double kDown = -1.0, kUp = 1.0;
 
 }  // namespace
 
-Tensor cap_by_sign(const Tensor& matrix, double cap) { return Signs(matrix).moved(matrix, cap, kDown); }
+Tensor cap_by_sign(const Tensor& matrix, double cap, std::optional<at::ScalarType> products) {
+  return Signs(matrix, products.value_or(matrix.scalar_type())).moved(matrix, cap, kDown);
+}
 
-Tensor clip_by_sign(const Tensor& matrix, double floor, double cap) {
-  const Signs signs(matrix);
+Tensor clip_by_sign(const Tensor& matrix, double floor, double cap, std::optional<at::ScalarType> products) {
+  const Signs signs(matrix, products.value_or(matrix.scalar_type()));
   return signs.moved(signs.moved(matrix, cap, kDown), floor, kUp);
 }
 

@@ -8,8 +8,10 @@
 
 namespace bridle {
 
-Tensor cap_by_sign(const Tensor& matrix, double cap);
-Tensor clip_by_sign(const Tensor& matrix, double floor, double cap);
+// Products run in the matrix's own precision or in the one given; what is not moved keeps the matrix's digits.
+Tensor cap_by_sign(const Tensor& matrix, double cap, std::optional<at::ScalarType> products = std::nullopt);
+Tensor clip_by_sign(const Tensor& matrix, double floor, double cap,
+                    std::optional<at::ScalarType> products = std::nullopt);
 
 // How far above `cap` the largest singular value can be afterwards, in exact arithmetic, for a matrix of
 // spectral norm at most `norm` and smaller side n: docs/theory/constraints.md, statement 2. None where the

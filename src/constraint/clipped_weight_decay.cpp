@@ -20,7 +20,7 @@ class ClippedWeightDecay : public Constraint {
     }
   }
   const char* name() const override { return "clipped_weight_decay"; }
-  Guarantee guarantee(const Param& param, double sigma_max, const StepInfo& step) const override {
+  Guarantee promise(const Param& param, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     const Tensor blocks = param.block_view();
     const int64_t n = std::min(blocks.size(1), blocks.size(2));
@@ -35,9 +35,7 @@ class ClippedWeightDecay : public Constraint {
 
  protected:
   Tensor project(const Task& task) override {
-    const auto dtype = task.weight.scalar_type();
-    const Tensor capped = cap_by_sign(task.weight.to(products_.value_or(dtype)), task.cap).to(dtype);
-    return task.weight.lerp_(capped, decay_);
+    return cap_by_sign(task.weight, task.cap, products_).lerp_(task.weight, 1.0 - decay_);
   }
 
  private:

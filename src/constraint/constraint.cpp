@@ -1,6 +1,7 @@
 // What all methods share: names, checks, and the way from a Param to the matrices that a method sees.
 #include "bridle/constraint.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -41,6 +42,7 @@ constexpr std::array<Method, 14> kMethods = {{
 
 std::vector<std::string> constraint_names() {
   std::vector<std::string> names;
+  names.reserve(kMethods.size());
   for (const Method& method : kMethods) names.emplace_back(method.name);
   return names;
 }
@@ -54,17 +56,32 @@ std::unique_ptr<Constraint> make_constraint(const ConstraintOptions& options) {
                                              nearest_word(options.method, names), fmt::join(names, ", ")));
 }
 
-void Constraint::apply_(const Param& param, double sigma_max, const StepInfo& step) {
+void Constraint::check(const Param& param, double sigma_max, const StepInfo& step) const {
+  const auto refuse = [&](const std::string& message) {
+    throw InputError(name(), fmt::format("{}: {}", param.name, message));
+  };
   if (uses_cap() && !(sigma_max > 0.0 && std::isfinite(sigma_max))) {
-    throw InputError(
-        name(), fmt::format("sigma_max is {} for {}: it must be positive and finite", sigma_max, param.name));
+    refuse(fmt::format("sigma_max is {}: it must be positive and finite", sigma_max));
   }
+  const bool step_makes_sense = step.learning_rate >= 0.0 && std::isfinite(step.learning_rate) &&
+                                step.decay >= 0.0 && std::isfinite(step.decay) && step.update_bound >= 0.0;
+  if (!step_makes_sense) {
+    refuse(fmt::format(
+        "a step with learning rate {}, decay {} and update bound {} cannot be: all must be numbers that are "
+        "not negative, the first two finite",
+        step.learning_rate, step.decay, step.update_bound));
+  }
+}
+
+void Constraint::apply_(const Param& param, double sigma_max, const StepInfo& step) {
+  check(param, sigma_max, step);
   if (needs_update_bound() && !step.has_update_bound()) {
     throw InputError(name(),
                      fmt::format("{} is trained by an optimizer whose update has no known norm (AdamW); "
                                  "train it with Muon, or take normalize, stiefel or hammer",
                                  param.name));
   }
+  const at::NoGradGuard no_grad;
   const Tensor blocks = param.block_view();
   require_finite(blocks, fmt::format("{} of {}", name(), param.name).c_str());
   const double unit = param.unit();
@@ -73,7 +90,19 @@ void Constraint::apply_(const Param& param, double sigma_max, const StepInfo& st
                   .reach = step.reach(sigma_max) * unit,
                   .unit = unit};
   const Tensor projected = project(task);
-  if (!projected.is_same(task.weight)) task.weight.copy_(projected);
+  if (projected.is_same(task.weight)) return;
+  if (!std::isfinite(largest_entry(projected))) {
+    throw NumericError(
+        name(), fmt::format("{} is so far outside its cap {} that the projection overflows; bring it inside "
+                            "first (Enforcer::start_), or take a smaller step",
+                            param.name, sigma_max));
+  }
+  task.weight.copy_(projected);
+}
+
+Guarantee Constraint::guarantee(const Param& param, double sigma_max, const StepInfo& step) const {
+  check(param, sigma_max, step);
+  return promise(param, sigma_max, step);
 }
 
 }  // namespace bridle

@@ -11,7 +11,7 @@ class Hammer : public PowerIterationConstraint {
  public:
   using PowerIterationConstraint::PowerIterationConstraint;
   const char* name() const override { return "hammer"; }
-  Guarantee guarantee(const Param&, double, const StepInfo&) const override {
+  Guarantee promise(const Param&, double, const StepInfo&) const override {
     return no_guarantee("one singular value is set a step, and an update may raise many");
   }
 

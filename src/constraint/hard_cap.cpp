@@ -15,7 +15,7 @@ class HardCap : public Constraint {
   explicit HardCap(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "hard_cap"; }
   bool needs_update_bound() const override { return true; }
-  Guarantee guarantee(const Param& param, double sigma_max, const StepInfo& step) const override {
+  Guarantee promise(const Param& param, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     const Tensor blocks = param.block_view();
     const int64_t n = std::min(blocks.size(1), blocks.size(2));
@@ -28,10 +28,7 @@ class HardCap : public Constraint {
   }
 
  protected:
-  Tensor project(const Task& task) override {
-    const auto dtype = task.weight.scalar_type();
-    return cap_by_sign(task.weight.to(products_.value_or(dtype)), task.cap).to(dtype);
-  }
+  Tensor project(const Task& task) override { return cap_by_sign(task.weight, task.cap, products_); }
 
  private:
   std::optional<at::ScalarType> products_;
@@ -51,17 +48,17 @@ class HardCapPolynomial : public Constraint {
   explicit HardCapPolynomial(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "hard_cap_polynomial"; }
   bool needs_update_bound() const override { return true; }
-  Guarantee guarantee(const Param&, double sigma_max, const StepInfo& step) const override {
-    const double norm = kLargestOutput * sigma_max;
-    if (!(step.reach(norm) <= kLargestInput * sigma_max)) {
-      return no_guarantee("the polynomials hold only for norms up to four times the cap");
-    }
-    return {norm, "the polynomials' largest value"};
+  Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
+    if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
+    return {kLargestOutput * sigma_max, "the polynomials' largest value"};
   }
 
  protected:
   Tensor project(const Task& task) override {
-    return apply_in_units_of(task.cap, task.weight, kCapPolynomials, products_);
+    // Beyond their range the polynomials blow up: a weight that a large step may have taken there is scaled back first.
+    const double reach = kLargestOutput * task.reach / task.cap;
+    const Tensor start = reach > kLargestInput ? task.weight.mul(kLargestInput / reach) : task.weight;
+    return apply_in_units_of(task.cap, start, kCapPolynomials, products_);
   }
 
  private:
@@ -71,7 +68,7 @@ class HardCapPolynomial : public Constraint {
 class HardCapSvd : public Constraint {
  public:
   const char* name() const override { return "hard_cap_svd"; }
-  Guarantee guarantee(const Param&, double sigma_max, const StepInfo&) const override {
+  Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "exact, for any update"};
   }
 

@@ -9,7 +9,7 @@ class None : public Constraint {
  public:
   const char* name() const override { return "none"; }
   bool uses_cap() const override { return false; }
-  Guarantee guarantee(const Param&, double, const StepInfo&) const override {
+  Guarantee promise(const Param&, double, const StepInfo&) const override {
     return no_guarantee("nothing holds the weight back");
   }
 

@@ -19,7 +19,7 @@ constexpr double kExcess = 1e-4;
 class NormalizeByBound : public Constraint {
  public:
   const char* name() const override { return "normalize"; }
-  Guarantee guarantee(const Param&, double sigma_max, const StepInfo&) const override {
+  Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "divided by a bound from above"};
   }
 
@@ -41,7 +41,7 @@ class NormalizeByEstimate : public PowerIterationConstraint {
  public:
   using PowerIterationConstraint::PowerIterationConstraint;
   const char* name() const override { return "normalize_estimate"; }
-  Guarantee guarantee(const Param&, double, const StepInfo&) const override {
+  Guarantee promise(const Param&, double, const StepInfo&) const override {
     return no_guarantee("power iteration reads the norm from below");
   }
 

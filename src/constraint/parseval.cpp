@@ -22,7 +22,7 @@ class Parseval : public Constraint {
     }
   }
   const char* name() const override { return "parseval"; }
-  Guarantee guarantee(const Param&, double sigma_max, const StepInfo& step) const override {
+  Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     const OddPolynomial p = polynomial();
     const double peak = std::sqrt((1.0 + strength_) / (3.0 * strength_));  // p grows up to here

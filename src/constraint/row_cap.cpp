@@ -8,7 +8,7 @@ namespace {
 class RowCap : public Constraint {
  public:
   const char* name() const override { return "row_cap"; }
-  Guarantee guarantee(const Param&, double sigma_max, const StepInfo&) const override {
+  Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "every row is scaled to at most the cap, whatever the update"};
   }
 

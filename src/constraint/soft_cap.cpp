@@ -30,7 +30,7 @@ class SoftCap : public Constraint {
   explicit SoftCap(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "soft_cap"; }
   bool needs_update_bound() const override { return true; }
-  Guarantee guarantee(const Param&, double sigma_max, const StepInfo& step) const override {
+  Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     return {sigma_max, "the strength is coupled to the largest norm that the step can reach"};
   }

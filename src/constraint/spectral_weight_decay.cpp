@@ -12,7 +12,7 @@ class SpectralWeightDecay : public PowerIterationConstraint {
       : PowerIterationConstraint(options), decay_(options.spectral_decay) {}
   const char* name() const override { return "spectral_weight_decay"; }
   bool uses_cap() const override { return false; }
-  Guarantee guarantee(const Param&, double, const StepInfo&) const override {
+  Guarantee promise(const Param&, double, const StepInfo&) const override {
     return no_guarantee("one singular value is lowered a step, and an update may raise many");
   }
 

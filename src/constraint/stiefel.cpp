@@ -9,7 +9,7 @@ class Stiefel : public Constraint {
  public:
   explicit Stiefel(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "stiefel"; }
-  Guarantee guarantee(const Param&, double sigma_max, const StepInfo&) const override {
+  Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "the six-step list never exceeds 1"};
   }
 

@@ -10,7 +10,7 @@ class WeightDecay : public Constraint {
  public:
   const char* name() const override { return "weight_decay"; }
   bool uses_cap() const override { return false; }
-  Guarantee guarantee(const Param&, double, const StepInfo& step) const override {
+  Guarantee promise(const Param&, double, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     if (!(step.decay > 0.0)) return no_guarantee("there is no decay");
     if (step.decay * step.learning_rate > 1.0) return no_guarantee("decay times learning rate is above 1");

@@ -1,11 +1,9 @@
-// See cpu.h. Two libraries below misjudge some machines, and both are set right here, once, when libbridle is
-// loaded:
-//  - OpenBLAS knows processors by model number and falls back to SSE3 kernels ("Prescott") for one that it
-//  has
-//    not heard of: eight times slower. It has no call to choose again, but exports its own initialisation.
-//  - oneDNN asks CPUID leaf 0x1D for the AMX palette. A hypervisor may offer AMX and leave that leaf empty;
-//  oneDNN
-//    then configures no tiles and the first product ends in SIGILL.
+// See cpu.h. Two libraries below misjudge some machines; both are set right here, once, when libbridle is
+// loaded (docs/decisions/0002-set-libraries-right-at-load.md):
+//  - OpenBLAS takes a processor whose model number it does not know for one with SSE3 ("Prescott"). It has no
+//    call to choose again, but exports its own initialisation.
+//  - oneDNN reads the AMX palette from CPUID leaf 0x1D. Where a hypervisor leaves that leaf empty it
+//    configures no tiles, and its first product ends in SIGILL.
 #include "kernels/cpu.h"
 
 #include <ATen/Parallel.h>

@@ -48,6 +48,7 @@ class Iteration {
         groups_(std::clamp<int64_t>(rows / kRowsPerGroup, 1, kMostGroups)),
         group_rows_((rows + groups_ - 1) / groups_),
         totals_(static_cast<size_t>(groups_ * columns)),
+        scaled_(static_cast<size_t>(columns)),
         scale_(scale) {}
 
   void run(T* v, T* u, T* sigma, int rounds) {
@@ -75,11 +76,14 @@ class Iteration {
 
   void pass(const T* v, T* u, bool with_total) {
     if (with_total) std::fill(totals_.begin(), totals_.end(), T{0});
+    // The scale goes to the vectors, so that no product with an entry of W leaves the range of T.
+    std::transform(v, v + columns_, scaled_.begin(), [this](T x) { return x * scale_; });
     const auto run_group = [&](int64_t group) {
       const int64_t first = group * group_rows_, last = std::min(rows_, first + group_rows_);
       if (first >= last) return;
       T* total = with_total ? totals_.data() + group * columns_ : nullptr;
-      row_pass_(matrix_ + first * columns_, last - first, columns_, columns_, v, scale_, u + first, total);
+      row_pass_(matrix_ + first * columns_, last - first, columns_, columns_, scaled_.data(), scale_,
+                u + first, total);
     };
     const bool serial = rows_ * columns_ < kSerialElements;
     at::parallel_for(0, groups_, serial ? groups_ : 1, [&](int64_t begin, int64_t end) {
@@ -92,13 +96,13 @@ class Iteration {
       T sum = 0;
       for (int64_t group = 0; group < groups_; ++group)
         sum += totals_[static_cast<size_t>(group * columns_ + j)];
-      v[j] = sum * scale_;
+      v[j] = sum;
     }
   }
 
   const T* matrix_;
   int64_t rows_, columns_, groups_, group_rows_;
-  std::vector<T> totals_;
+  std::vector<T> totals_, scaled_;
   T scale_;
   RowPass<T> row_pass_ = choose_row_pass<T>();
 };
@@ -107,7 +111,9 @@ class Iteration {
 double scale_for(const Tensor& matrix) {
   const auto [least, most] = at::aminmax(matrix);
   const double largest = std::max(std::abs(least.item<double>()), std::abs(most.item<double>()));
-  return largest > 0.0 && std::isfinite(largest) ? std::ldexp(1.0, -std::ilogb(largest)) : 1.0;
+  return largest > 0.0 && std::isfinite(largest)
+             ? std::ldexp(1.0, std::clamp(-std::ilogb(largest), -120, 120))
+             : 1.0;
 }
 
 template <class T>
@@ -132,14 +138,14 @@ Tensor unit_vectors(const Tensor& x) {  // [b, n, 1]; zero stays zero
 
 PowerRounds power_rounds_plain(const Tensor& matrices, const Tensor& start, int rounds) {
   const Tensor largest = matrices.abs().amax({-2, -1}, true);
-  const Tensor exact = largest.to(at::kDouble).log2().floor().neg().exp2();
+  const Tensor exact = largest.to(at::kDouble).log2().floor().neg().clamp(-120.0, 120.0).exp2();
   const Tensor scale = exact.masked_fill(largest.eq(0).logical_or(largest.isfinite().logical_not()), 1.0)
                            .to(matrices.scalar_type());
   Tensor v = unit_vectors(start.unsqueeze(-1));
   for (int round = 1; round < rounds; ++round) {
-    v = unit_vectors(at::matmul(matrices.transpose(-2, -1), at::matmul(matrices, v).mul(scale)).mul(scale));
+    v = unit_vectors(at::matmul(matrices.transpose(-2, -1), at::matmul(matrices, v.mul(scale)).mul(scale)));
   }
-  const Tensor image = at::matmul(matrices, v).mul(scale);
+  const Tensor image = at::matmul(matrices, v.mul(scale));
   const Tensor norm = at::linalg_vector_norm(image, 2, at::IntArrayRef{-2, -1});
   return {norm.div(scale.view({-1})), unit_vectors(image).squeeze(-1), v.squeeze(-1)};
 }

@@ -14,7 +14,7 @@ struct PowerRounds {
 };
 
 // v ← WᵀWv normalised, rounds − 1 times, then u = Wv. `matrices` [b, m, n] and `start` [b, n] are float32 or
-// float64; start must not be zero. Entries of any size: W is divided by a power of two on the way. Same bits
+// float64; start must not be zero. W is divided by a power of two on the way, so entries from the smallest denormal to 1e35 do. Same bits
 // on any number of threads.
 PowerRounds power_rounds(const at::Tensor& matrices, const at::Tensor& start, int rounds);
 

@@ -31,11 +31,15 @@ void pass_four(const T* w, int64_t columns, int64_t stride, const T* v, T scale,
     sc += c[j] * v[j];
     sd += d[j] * v[j];
   }
-  out[0] = sa *= scale;
-  out[1] = sb *= scale;
-  out[2] = sc *= scale;
-  out[3] = sd *= scale;
+  out[0] = sa;
+  out[1] = sb;
+  out[2] = sc;
+  out[3] = sd;
   if (total == nullptr) return;
+  sa *= scale;
+  sb *= scale;
+  sc *= scale;
+  sd *= scale;
 #pragma omp simd
   for (int64_t j = 0; j < columns; ++j) total[j] += (sa * a[j] + sb * b[j]) + (sc * c[j] + sd * d[j]);
 }
@@ -45,8 +49,9 @@ void pass_one(const T* w, int64_t columns, const T* v, T scale, T* out, T* total
   T sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t j = 0; j < columns; ++j) sum += w[j] * v[j];
-  *out = sum *= scale;
+  *out = sum;
   if (total == nullptr) return;
+  sum *= scale;
 #pragma omp simd
   for (int64_t j = 0; j < columns; ++j) total[j] += sum * w[j];
 }

@@ -41,7 +41,7 @@ struct Tridiagonal {
     const size_t size = diagonal.size();
     const double value = largest_eigenvalue(size),
                  before = largest_eigenvalue(std::max<size_t>(1, 3 * size / 4));
-    return {value, value > 0.0 ? (value - before) / value : 0.0};
+    return {value, value > 0.0 ? (value - before) / value : 0.0, static_cast<int64_t>(size)};
   }
 };
 
@@ -62,7 +62,7 @@ EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, doub
     const double alpha = w.dot(v).item<double>();
     t.diagonal.push_back(alpha);
     const size_t used = t.diagonal.size();
-    if (used == static_cast<size_t>(n)) return {t.largest_eigenvalue(used), 0.0};
+    if (used == static_cast<size_t>(n)) return {t.largest_eigenvalue(used), 0.0, static_cast<int64_t>(used)};
     if (used == steps || used % check_every == 0) {
       const EigenvalueEstimate estimate = t.estimate();
       if (used == steps || estimate.uncertainty <= wanted_uncertainty) return estimate;
@@ -72,7 +72,7 @@ EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, doub
     const double beta = w.norm().item<double>();
     largest_seen = std::max({largest_seen, alpha, beta});
     const bool invariant = beta <= 1e-13 * largest_seen;  // nothing more to find in this subspace
-    if (invariant) return {t.largest_eigenvalue(used), 0.0};
+    if (invariant) return {t.largest_eigenvalue(used), 0.0, static_cast<int64_t>(used)};
     t.below.push_back(beta);
     previous = v;
     v = w.div_(beta);

@@ -9,6 +9,7 @@ namespace bridle {
 struct EigenvalueEstimate {
   double value;        // from below but for rounding
   double uncertainty;  // relative: how much the last quarter of the steps has still changed the value
+  int64_t steps;
 };
 
 // `symmetric` is [n, n] in float64, finite. Stops as soon as the uncertainty is at most the one wanted, or

@@ -1,14 +1,25 @@
 // The spectral norm from above: scaling, choice of the method, and what the methods share.
 #include "linalg/norm_bound.h"
 
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "base/rounding.h"
+#include "bridle/error.h"
 #include "bridle/linalg.h"
+#include "kernels/exact_arithmetic.h"
 #include "linalg/scaling.h"
 
 namespace bridle {
 namespace {
+
+// What every bound is computed under: ordinary rounding, and no graph for gradients.
+struct ProofScope {
+  ExactArithmetic arithmetic;
+  at::NoGradGuard no_grad;
+};
 
 // Squares and their sums neither overflow nor come near the underflow threshold: true of all float32 weights.
 constexpr int kSafeExponent = 200;
@@ -81,6 +92,7 @@ const char* bound_method_name(BoundMethod method) {
 std::vector<std::optional<NormBound>> spectral_norm_bounds(const Tensor& matrices,
                                                            const NormBoundOptions& options) {
   require_matrix(matrices, "spectral_norm_bound");
+  const ProofScope scope;
   std::vector<std::optional<NormBound>> bounds;
   for (const Tensor& matrix : as_batch(matrices).unbind(0)) bounds.push_back(bound_one(matrix, options));
   return bounds;
@@ -88,11 +100,18 @@ std::vector<std::optional<NormBound>> spectral_norm_bounds(const Tensor& matrice
 
 std::optional<NormBound> spectral_norm_bound(const Tensor& matrix, const NormBoundOptions& options) {
   require_matrix(matrix, "spectral_norm_bound");
+  if (matrix.dim() == 3 && matrix.size(0) != 1) {
+    throw InputError(
+        "spectral_norm_bound",
+        fmt::format("takes one matrix, got a batch of {}: use spectral_norm_bounds", matrix.size(0)));
+  }
+  const ProofScope scope;
   return bound_one(matrix.dim() == 3 ? matrix.squeeze(0) : matrix, options);
 }
 
 bool prove_spectral_norm(const Tensor& matrices, double limit) {
   require_matrix(matrices, "prove_spectral_norm");
+  const ProofScope scope;
   for (const Tensor& matrix : as_batch(matrices).unbind(0)) {
     const auto scaled = scaled_exactly(matrix);
     if (!scaled) return false;
@@ -106,6 +125,7 @@ bool prove_spectral_norm(const Tensor& matrices, double limit) {
 
 std::optional<UpperBound> row_rms_bound(const Tensor& table) {
   require_matrix(table, "row_rms_bound");
+  const ProofScope scope;
   const auto scaled = scaled_exactly(table);
   if (!scaled) return std::nullopt;
   const Tensor& rows = scaled->matrix;

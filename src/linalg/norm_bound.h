@@ -28,7 +28,7 @@ struct Scaled {
 };
 std::optional<Scaled> scaled_exactly(const Tensor& matrix);
 
-// Each returns a bound of σ² or of σ of the scaled matrix; none if the method failed.
+// Each returns a bound of σ of the scaled matrix; none if the method failed.
 std::optional<UpperBound> norm_by_cholesky(const Tensor& scaled, double most_excess = 1e-8);
 std::optional<UpperBound> norm_by_gram_iteration(const Tensor& scaled);
 std::optional<UpperBound> norm_by_svd(const Tensor& scaled);

@@ -27,6 +27,7 @@ struct GramFacts {
   double error;      // e: ‖fl(WᵀW) − WᵀW‖ is at most this
   double trace_low;  // not above the trace of `matrix`
   double largest;    // the largest diagonal entry
+  double frobenius;  // not below ‖W‖_F²
 };
 
 GramFacts gram_facts(const Tensor& w) {
@@ -39,7 +40,8 @@ GramFacts gram_facts(const Tensor& w) {
   const UpperBound underflow = UpperBound(static_cast<double>(w.numel())) * UpperBound::scaled(1.0, -1020);
   const UpperBound error = UpperBound(rounding_error(inner + 2)) * frobenius + underflow;
   const double trace_error = mul_up(rounding_error(diagonal.numel() + 1), trace);
-  return {g, error.to_double(), add_down(trace, -trace_error), diagonal.max().item<double>()};
+  return {g, error.to_double(), add_down(trace, -trace_error), diagonal.max().item<double>(),
+          (frobenius + underflow).to_double()};
 }
 
 // True only if tI − G is proved positive semidefinite.
@@ -101,7 +103,10 @@ bool prove_by_cholesky(const Tensor& scaled, double limit) {
   if (!(limit >= 0.0)) return false;
   const GramFacts g = gram_facts(scaled);
   if (g.largest == 0.0 && largest_entry(scaled) == 0.0) return true;
-  return proves_at_most(g, add_down(mul_down(limit, limit), -g.error));
+  const double square =
+      mul_down(std::min(limit, 0x1p500), std::min(limit, 0x1p500));  // entries are below 2^201
+  if (g.frobenius <= square) return true;                            // σ ≤ ‖W‖_F
+  return proves_at_most(g, add_down(square, -g.error));
 }
 
 }  // namespace bridle

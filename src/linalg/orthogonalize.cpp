@@ -41,7 +41,8 @@ constexpr std::array<OddPolynomial, 5> kClassic = {kClassicStep, kClassicStep, k
 Tensor normalized(const Tensor& matrix) {
   const Tensor norms = frobenius_norm(matrix);
   const Tensor divisors = norms.masked_fill(norms.eq(0), 1.0);
-  if (matrix.dim() == 3) return matrix.div(divisors).to(matrix.scalar_type());
+  const bool ordinary = matrix.dim() == 2 && divisors.scalar_type() != at::kDouble;
+  if (!ordinary) return matrix.div(divisors).to(matrix.scalar_type());
   // A number keeps bfloat16 as it is, where a float32 tensor would give a float32 copy first.
   return matrix.div(divisors.item<double>());
 }

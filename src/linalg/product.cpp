@@ -11,17 +11,24 @@
 namespace bridle {
 
 Tensor product(const Tensor& a, const Tensor& b, at::ScalarType dtype) {
-  if (a.scalar_type() == at::kBFloat16) return matmul_bf16(a, b, {.dtype = dtype});
+  if (a.scalar_type() == at::kBFloat16) {
+    return matmul_bf16(a, b, {.dtype = dtype == at::kDouble ? at::kFloat : dtype}).to(dtype);
+  }
   return (a.dim() == 2 ? at::mm(a, b) : at::bmm(a, b)).to(dtype);
 }
 
 Tensor product(const Tensor& a, const Tensor& b) { return product(a, b, a.scalar_type()); }
 
 Tensor product_plus(const Tensor& c, double scale, const Tensor& a, const Tensor& b, double factor) {
-  if (a.scalar_type() == at::kBFloat16) {
-    return matmul_bf16(a, b, {.dtype = c.scalar_type(), .factor = factor, .addend = c, .scale = scale});
+  const auto sum = c.scalar_type(), factors = a.scalar_type();
+  if (factors == at::kBFloat16 && sum != at::kDouble) {
+    return matmul_bf16(a, b, {.dtype = sum, .factor = factor, .addend = c, .scale = scale});
   }
-  return a.dim() == 2 ? at::addmm(c, a, b, scale, factor) : at::baddbmm(c, a, b, scale, factor);
+  if (factors == sum)
+    return a.dim() == 2 ? at::addmm(c, a, b, scale, factor) : at::baddbmm(c, a, b, scale, factor);
+  // Mixed types: c keeps its digits where it is the wider one, and is rounded once where it is not.
+  const auto wider = sum == at::kDouble || factors == at::kDouble ? at::kDouble : at::kFloat;
+  return c.to(wider).mul(scale).add(product(a, b, wider), factor).to(sum);
 }
 
 Tensor gram(const Tensor& a, at::ScalarType dtype) {

@@ -7,7 +7,8 @@ namespace bridle {
 
 using at::Tensor;
 
-// [b, 1, 1], in float32 (float64 for float64), of [b, m, n]. NaN and Inf pass through.
+// [b, 1, 1] of [b, m, n], in float32, or in float64 for float64 and for sizes that leave float32's range. NaN and Inf
+// pass through.
 Tensor frobenius_norm(const Tensor& matrices);
 
 // The largest |entry|, in one pass and without a copy; NaN where there is one.

@@ -109,5 +109,11 @@ TEST(Bound, AffineMapsScaleBothAndShiftTheActivation) {
   EXPECT_EQ(after.lipschitz, UpperBound(12.0));
 }
 
+TEST(UpperBound, PrintsAtTheEndsOfTheDoublesRange) {
+  const double least = std::numeric_limits<double>::min(), most = std::numeric_limits<double>::max();
+  EXPECT_EQ(UpperBound(most).to_string().substr(0, 6), "10^308");
+  EXPECT_EQ(UpperBound(least).to_string().substr(0, 7), "10^-307");
+}
+
 }  // namespace
 }  // namespace bridle

@@ -142,5 +142,71 @@ TEST(Guarantee, CouplingMethodsGuaranteeNothingWithoutAnUpdateBound) {
   }
 }
 
+TEST(Constraint, RefusesStepsThatMakeNoSense) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const StepInfo bad[] = {{.learning_rate = std::nan(""), .update_bound = 1.0},
+                          {.learning_rate = infinity, .update_bound = 1.0},
+                          {.learning_rate = -0.1, .update_bound = 1.0},
+                          {.decay = std::nan(""), .update_bound = 1.0},
+                          {.decay = -1.0, .update_bound = 1.0},
+                          {.learning_rate = 0.1, .update_bound = std::nan("")}};
+  for (const StepInfo& step : bad) {
+    const Param w{.name = "w", .tensor = test::normal({4, 4}, 1)};
+    const Tensor before = w.tensor.clone();
+    EXPECT_THROW(make_constraint({.method = "soft_cap"})->apply_(w, 1.0, step), InputError);
+    EXPECT_THROW(make_constraint({.method = "soft_cap"})->guarantee(w, 1.0, step), InputError);
+    EXPECT_TRUE(w.tensor.equal(before));
+  }
+}
+
+TEST(Constraint, AProjectionThatOverflowsLeavesTheWeightAlone) {
+  // Far outside its cap, where no step from inside could have taken it.
+  for (const char* method : {"parseval", "soft_cap", "hard_cap_polynomial"}) {
+    const Param w{.name = "w", .tensor = test::normal({6, 6}, 1).mul(1e20).to(at::kFloat)};
+    const Tensor before = w.tensor.clone();
+    EXPECT_THROW(make_constraint({.method = method})->apply_(w, 1.0, kMuonStep), NumericError) << method;
+    EXPECT_TRUE(w.tensor.equal(before));
+  }
+}
+
+TEST(Constraint, EveryPairOfWeightAndProductTypesWorks) {
+  for (const auto weight : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    for (const auto products : {at::kFloat, at::kDouble, at::kBFloat16}) {
+      for (const std::string& name : constraint_names()) {
+        for (const auto& [m, n] : {std::pair<int64_t, int64_t>{8, 8}, {4, 40}}) {
+          const Tensor random = test::normal({m, n}, 1);
+          const double reach = 1.1 * std::sqrt(static_cast<double>(m) / static_cast<double>(n));
+          const Tensor start = random.mul(reach / test::spectral_norm(random)).to(weight);
+          const Param mixed{.name = "w", .tensor = start.clone()},
+              plain{.name = "w", .tensor = start.to(at::kDouble)};
+          make_constraint({.method = name, .product_dtype = products})->apply_(mixed, 1.0, kMuonStep);
+          make_constraint({.method = name})->apply_(plain, 1.0, kMuonStep);
+          EXPECT_EQ(mixed.tensor.scalar_type(), weight);
+          const bool narrow = weight == at::kBFloat16 || products == at::kBFloat16;
+          EXPECT_LT(test::largest_difference(mixed.tensor, plain.tensor), narrow ? 0.06 : 2e-5) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Constraint, TakesAWeightThatRequiresGradients) {
+  const Param w{.name = "w", .tensor = test::normal({6, 6}, 1).requires_grad_()};
+  Enforcer enforcer({.method = "soft_cap"});
+  enforcer.start_(w, 1.0);
+  enforcer.enforce_(w, 1.0, kMuonStep);
+  enforcer.prove_and_repair_(w, 1.0);
+  EXPECT_TRUE(w.tensor.requires_grad());
+  EXPECT_TRUE(w.tensor.is_leaf());
+  EXPECT_TRUE(prove_norm(w, 1.0));
+}
+
+TEST(Guarantee, RefusesACapThatIsNotPositive) {
+  const Param w{.name = "w", .tensor = test::normal({4, 4}, 1)};
+  for (const char* name : {"soft_cap", "hard_cap", "parseval", "clipped_weight_decay"}) {
+    EXPECT_THROW(make_constraint({.method = name})->guarantee(w, 0.0, kMuonStep), InputError);
+  }
+}
+
 }  // namespace
 }  // namespace bridle

@@ -45,6 +45,7 @@ TEST(Enforcer, TreatsTablesByRowsWhateverTheMethod) {
   enforcer.prove_and_repair_(table, 1.0);
   EXPECT_TRUE(prove_norm(table, 1.0));
   EXPECT_GT(table.tensor.square().mean(-1).max().item<double>(), 0.999);
+  EXPECT_EQ(enforcer.repairs(), 0);
 }
 
 TEST(Enforcer, AWeightThatCannotBeRepairedIsABrokenPromise) {
@@ -53,6 +54,41 @@ TEST(Enforcer, AWeightThatCannotBeRepairedIsABrokenPromise) {
   Enforcer enforcer({.method = "normalize"});
   EXPECT_THROW(enforcer.prove_and_repair_(w, 1.0), PromiseError);
   EXPECT_THROW(enforcer.start_(w, 1.0), NumericError);
+}
+
+TEST(Enforcer, RefusesAParamOfAnotherKindAndRolesWithoutANorm) {
+  const Param table{.name = "e", .tensor = test::normal({20, 8}, 1), .role = Role::embedding};
+  Enforcer enforcer({.method = "soft_cap"});
+  EXPECT_THROW(enforcer.start_(table, 1.0), InputError);
+  EXPECT_THROW(enforcer.enforce_(table, 1.0, {}), InputError);
+  EXPECT_THROW(enforcer.prove_and_repair_(table, 1.0), InputError);
+  EXPECT_THROW(Enforcer({.method = "soft_cap"}, Role::bias), InputError);
+}
+
+TEST(Enforcer, RowsAtTheCapNeedNoRepair) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    const Param table{.name = "e", .tensor = test::normal({65, 128}, 1).to(dtype), .role = Role::embedding};
+    Enforcer enforcer({}, table.role);
+    for (int step = 0; step < 20; ++step) {
+      table.tensor.mul_(1.5);
+      enforcer.enforce_(table, 1.0, {.learning_rate = 0.1});
+      enforcer.prove_and_repair_(table, 1.0);
+    }
+    EXPECT_EQ(enforcer.repairs(), 0);
+    EXPECT_GT(table.tensor.to(at::kDouble).square().mean(-1).max().item<double>(), 0.97);
+  }
+}
+
+TEST(Enforcer, Float64WeightsAtTheCapNeedNoRepair) {
+  const Param w{.name = "w", .tensor = test::normal({300, 300}, 1)};
+  Enforcer enforcer({.method = "hard_cap_svd"});
+  enforcer.start_(w, 1.0);
+  for (int step = 0; step < 3; ++step) {
+    w.tensor.mul_(1.1);
+    enforcer.enforce_(w, 1.0, {});
+    enforcer.prove_and_repair_(w, 1.0);
+  }
+  EXPECT_EQ(enforcer.repairs(), 0);
 }
 
 }  // namespace

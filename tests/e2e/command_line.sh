@@ -27,4 +27,6 @@ case "$message" in
   "bridle: [BRIDLE_ISA] 'nonsense' is none of plain, avx2, avx512, amx") ;;
   *) fail "the error does not say what is allowed: $message" ;;
 esac
+message=$("$bridle" inof 2>&1 || true)
+[ "$message" = "bridle: no verb 'inof'; did you mean 'info'? Try bridle --help." ] || fail "no suggestion: $message"
 echo "command_line: passed"

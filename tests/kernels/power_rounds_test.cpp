@@ -1,6 +1,7 @@
 #include "kernels/power_rounds.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -59,6 +60,15 @@ TEST(PowerRounds, LeavesItsArgumentsAloneAlsoTransposed) {
   const PowerRounds fast = power_rounds(w, v, 4), plain = power_rounds_plain(w, v, 4);
   EXPECT_TRUE(v.equal(before));
   EXPECT_LT(largest_difference(fast.right, plain.right), 1e-13);
+}
+
+TEST(PowerRounds, DenormalAndHugeEntriesGiveNumbers) {
+  for (const double size : {1e-44, 1e-39, 1e33}) {
+    const at::Tensor w = at::ones({1, 8, 8}, at::kFloat).mul(size), v = normal({1, 8}, 1, at::kFloat);
+    EXPECT_NEAR(power_rounds(w, v, 5).sigma.item<double>() / w[0][0][0].item<double>(), 8.0, 1e-3) << size;
+    EXPECT_NEAR(power_rounds_plain(w, v, 5).sigma.item<double>() / w[0][0][0].item<double>(), 8.0, 1e-3)
+        << size;
+  }
 }
 
 }  // namespace

@@ -101,5 +101,32 @@ TEST(SumBounds, CoverTheFloatingSumsError) {
   EXPECT_LE(sum_of_squares_bound(x), UpperBound(10000.01 * (1 + 1e-9)));
 }
 
+TEST(ProveSpectralNorm, NeverProvesLessThanANormThatIsKnownExactly) {
+  // All ones: the norm is √(mn), an integer for these sizes. The proof must leave room for its own errors: with none, the
+  // factorisation of a matrix that is indefinite by one unit in the last place often ends well.
+  for (const int64_t a : {1, 2, 3, 5, 8, 13, 21}) {
+    for (const int64_t b : {1, 2, 4, 7, 11}) {
+      const double norm = static_cast<double>(a * b);
+      for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+        const Tensor w = at::full({a * a, b * b}, 1.0, dtype);
+        EXPECT_FALSE(prove_spectral_norm(w, std::nextafter(norm, 0.0))) << a << " " << b;
+        EXPECT_TRUE(prove_spectral_norm(w, norm * (1 + 1e-9))) << a << " " << b;
+        for (const BoundMethod method : kMethods) {
+          EXPECT_GE(spectral_norm_bound(w, {.method = method})->value, UpperBound(norm)) << a << " " << b;
+        }
+      }
+    }
+  }
+}
+
+TEST(SpectralNormBound, TakesOneMatrixOnly) {
+  EXPECT_THROW(spectral_norm_bound(test::normal({2, 3, 4}, 1)), InputError);
+  EXPECT_TRUE(spectral_norm_bound(test::normal({1, 3, 4}, 1)));
+}
+
+TEST(SpectralNormBound, RecordsNoGradients) {
+  EXPECT_TRUE(spectral_norm_bound(test::normal({6, 6}, 1).requires_grad_()));
+}
+
 }  // namespace
 }  // namespace bridle

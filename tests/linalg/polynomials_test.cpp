@@ -22,7 +22,7 @@ double composed(double x) {
 }
 
 TEST(ApplyPolynomials, ActsOnSingularValuesForEveryShape) {
-  // 4:1 and beyond run in Gram space, the others directly.
+  // Beyond 1.5 : 1 or so they run in Gram space, the others directly.
   for (const auto& [m, n] :
        {std::pair<int64_t, int64_t>{20, 20}, {20, 24}, {24, 20}, {8, 64}, {64, 8}, {1, 7}, {7, 1}}) {
     const Tensor w = test::matrix_with_spectrum(at::linspace(0.0, 1.4, std::min(m, n), at::kDouble), m, n, 3);
