@@ -30,7 +30,8 @@ endif()
 
 if(BRIDLE_TIDY)
   find_program(CLANG_TIDY clang-tidy REQUIRED)
-  set(CMAKE_CXX_CLANG_TIDY ${CLANG_TIDY} --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-ignored-optimization-argument)
+  set(CMAKE_CXX_CLANG_TIDY ${CLANG_TIDY} --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-ignored-optimization-argument
+      --extra-arg-before=-include${CMAKE_CURRENT_LIST_DIR}/tidy_prelude.h)
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
 

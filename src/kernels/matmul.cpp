@@ -239,9 +239,10 @@ void run(Job job, int threads) {
 // Page faults on a large fresh result cost more than the product: ask for pages of 2 MB. Only a hint.
 void advise_large_pages(const Tensor& out) {
   constexpr uintptr_t page = uintptr_t{2} << 20;
-  const auto begin = reinterpret_cast<uintptr_t>(out.data_ptr());
-  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + out.nbytes()) / page * page;
-  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  auto* const data = static_cast<char*>(out.data_ptr());
+  const uintptr_t to_page = (page - reinterpret_cast<uintptr_t>(data) % page) % page;
+  if (out.nbytes() >= to_page + page)
+    madvise(data + to_page, (out.nbytes() - to_page) / page * page, MADV_HUGEPAGE);
 }
 
 Tensor matmul_amx(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
