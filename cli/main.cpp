@@ -27,7 +27,7 @@ int fail(int code, const char* message) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only for want of memory
   CLI::App app{"Bridle trains neural networks under a Lipschitz bound and certifies it."};
   app.set_version_flag("--version", "bridle " BRIDLE_VERSION);
   app.require_subcommand(1);

@@ -1,9 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "constraint/clip_by_sign.h"
 #include "support.h"
 
@@ -11,7 +8,6 @@ namespace bridle {
 namespace {
 
 using test::largest_difference;
-using test::map_singular_values;
 
 TEST(CapBySign, AgreesWithTheExactCapWithinItsStatedExcess) {
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{40, 40}, {20, 90}, {90, 20}}) {

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
 #include "bridle/error.h"
 #include "support.h"
@@ -10,7 +8,6 @@ namespace bridle {
 namespace {
 
 using test::largest_difference;
-using test::map_singular_values;
 
 TEST(Clip, ClipsFromBothSidesInRmsUnits) {
   const Param w{.name = "w", .tensor = test::normal({10, 40}, 1)};

@@ -9,9 +9,6 @@
 namespace bridle {
 namespace {
 
-using test::largest_difference;
-using test::map_singular_values;
-
 TEST(Enforcer, StartsFromWeightsOutsideTheSetByLoweringTheirSingularValues) {
   const Param w{
       .name = "k", .tensor = orthogonalize(test::normal({32, 32}, 1)), .role = Role::key, .blocks = 4};

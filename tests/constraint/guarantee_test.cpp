@@ -1,17 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "constraint/guarantee.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
-
-using test::largest_difference;
-using test::map_singular_values;
 
 TEST(InvariantNorm, FindsTheFixedPointFromBelow) {
   EXPECT_NEAR(*invariant_norm(1.0, [](double s) { return 0.9 * s + 0.5; }), 5.0, 1e-9);

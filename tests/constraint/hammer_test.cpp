@@ -1,16 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
 
 using test::largest_difference;
-using test::map_singular_values;
 
 TEST(Hammer, SetsTheTopSingularValueToTheCapFromAboveAndBelow) {
   for (const double cap : {2.0, 5.0}) {  // the top singular value is 3

@@ -3,14 +3,12 @@
 #include <cmath>
 
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
 
 using test::largest_difference;
-using test::map_singular_values;
 
 TEST(HardCap, TheThreeFormsAgreeAsFarAsTheyPromise) {
   const StepInfo step{.learning_rate = 0.1, .update_bound = 1.0};

@@ -1,16 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
-
-using test::largest_difference;
-using test::map_singular_values;
 
 TEST(None, LeavesTheWeightAlone) {
   const Param w{.name = "w", .tensor = test::normal({5, 7}, 1)};

@@ -1,16 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
-
-using test::largest_difference;
-using test::map_singular_values;
 
 TEST(Normalize, ByBoundReachesTheCapFromBelowAndLeavesSmallWeightsAlone) {
   for (const auto dtype : {at::kFloat, at::kDouble}) {

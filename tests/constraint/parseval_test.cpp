@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
 #include "bridle/error.h"
 #include "support.h"

@@ -1,17 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "constraint/rank_one.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
-
-using test::largest_difference;
-using test::map_singular_values;
 
 TEST(PowerIterationConstraint, ItsVectorsAreItsStateAndCanBeRestored) {
   const Tensor weights = test::normal({3, 10, 10}, 1);

@@ -1,16 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
-
-using test::largest_difference;
-using test::map_singular_values;
 
 TEST(RowCap, CapsEachRowAndLetsSmallRowsBe) {
   const Tensor table = test::normal({6, 16}, 1, at::kFloat);

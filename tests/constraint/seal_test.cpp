@@ -10,9 +10,6 @@
 namespace bridle {
 namespace {
 
-using test::largest_difference;
-using test::map_singular_values;
-
 TEST(Seal, BringsWeightsBelowTheCapByTheVerifiedBoundInEveryPrecision) {
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     for (const double size : {1e-3, 1.0, 1e3}) {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "constraint/soft_cap.h"
 #include "support.h"
 

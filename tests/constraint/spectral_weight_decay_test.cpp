@@ -1,16 +1,12 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
 
 using test::largest_difference;
-using test::map_singular_values;
 
 TEST(SpectralWeightDecay, TakesAShareOffTheTopSingularValueOnly) {
   const Tensor spectrum = test::spectrum(3, 6, 1);

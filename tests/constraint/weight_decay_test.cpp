@@ -1,15 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
 
-using test::largest_difference;
 using test::map_singular_values;
 
 TEST(WeightDecay, LeavesTheWeightToTheOptimizer) {
