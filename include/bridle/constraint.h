@@ -55,6 +55,9 @@ class Constraint {
   // False for methods that do not look at sigma_max.
   virtual bool uses_cap() const { return true; }
 
+  // False for methods whose result is finite for every finite weight; polynomials may overflow far outside the cap.
+  virtual bool may_overflow() const { return true; }
+
   // What the method keeps between steps, for checkpoints; undefined where it keeps nothing.
   virtual Tensor state() const { return {}; }
   virtual void set_state(const Tensor& /*state*/) {}

@@ -91,7 +91,7 @@ void Constraint::apply_(const Param& param, double sigma_max, const StepInfo& st
                   .unit = unit};
   const Tensor projected = project(task);
   if (projected.is_same(task.weight)) return;
-  if (!std::isfinite(largest_entry(projected))) {
+  if (may_overflow() && !std::isfinite(largest_entry(projected))) {
     throw NumericError(
         name(), fmt::format("{} is so far outside its cap {} that the projection overflows; bring it inside "
                             "first (Enforcer::start_), or take a smaller step",

@@ -9,6 +9,7 @@ namespace bridle {
 class PowerIterationConstraint : public Constraint {
  public:
   explicit PowerIterationConstraint(const ConstraintOptions& options) : rounds_(options.power_rounds) {}
+  bool may_overflow() const override { return false; }
   Tensor state() const override { return state_.right; }
   void set_state(const Tensor& state) override { state_.right = state; }
 

@@ -92,11 +92,10 @@ class Iteration {
   }
 
   void add_totals(T* v) const {
-    for (int64_t j = 0; j < columns_; ++j) {
-      T sum = 0;
-      for (int64_t group = 0; group < groups_; ++group)
-        sum += totals_[static_cast<size_t>(group * columns_ + j)];
-      v[j] = sum;
+    std::copy_n(totals_.data(), columns_, v);
+    for (int64_t group = 1; group < groups_; ++group) {
+      const T* total = totals_.data() + group * columns_;
+      for (int64_t j = 0; j < columns_; ++j) v[j] += total[j];
     }
   }
 
