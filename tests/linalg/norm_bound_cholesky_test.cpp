@@ -1,5 +1,6 @@
 #include <ATen/ops/diag.h>
 #include <ATen/ops/linspace.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "bridle/linalg.h"
@@ -20,6 +21,23 @@ TEST(NormByCholesky, ClustersAtTheTopDoNotDefeatTheGuess) {
     const double norm = bound->to_double() * std::ldexp(1.0, scaled->exponent);
     EXPECT_GE(norm, test::spectral_norm(w) * (1 - 1e-14));
     EXPECT_LE(norm, 1.0 + 1e-8);
+  }
+}
+
+// All ones, but for a last row and column that hold a single 1: the norm is √(mn) exactly, the Frobenius norm a little more.
+Tensor bordered_ones(int64_t m, int64_t n) {
+  const Tensor w = at::zeros({m + 1, n + 1}, at::kDouble);
+  w.narrow(0, 0, m).narrow(1, 0, n).fill_(1.0);
+  w[m][n] = 1.0;
+  return w;
+}
+
+TEST(ProveByCholesky, LeavesTheRoomThatItsStatementAsksFor) {
+  // Norm 441. Square, c₀ is 2e-11 of the norm's square and e next to nothing; tall, it is the other way round. Without the one or the
+  // other, a limit 1e-12 above the norm would count as proved.
+  for (const Tensor& w : {bordered_ones(441, 441), bordered_ones(441 * 441, 1)}) {
+    EXPECT_FALSE(prove_by_cholesky(w, 441.0 * (1 + 1e-12)));
+    EXPECT_TRUE(prove_by_cholesky(w, 441.0 * (1 + 1e-10)));
   }
 }
 
