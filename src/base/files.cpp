@@ -1,0 +1,172 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "bridle/error.h"
+
+namespace bridle {
+namespace {
+
+constexpr size_t kBuffer = size_t{1} << 20;
+
+[[noreturn]] void fail(const char* operation, const std::filesystem::path& path, int error) {
+  const char* hint = "";
+  if (error == ENOSPC || error == EDQUOT) hint = "; make room there, or choose another place";
+  if (error == EACCES || error == EROFS || error == EPERM) hint = "; choose a place that you may write to";
+  if (std::string_view(operation) != "write" && error == EACCES) hint = "; check its permissions";
+  throw InputError(operation, fmt::format("{}: {}{}", path.string(), std::strerror(error), hint));
+}
+
+int open_or_fail(const char* operation, const std::filesystem::path& path, int flags) {
+  int descriptor = -1;
+  do descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  while (descriptor < 0 && errno == EINTR);
+  if (descriptor < 0) fail(operation, path, errno);
+  return descriptor;
+}
+
+void write_all(int descriptor, const std::filesystem::path& path, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write", path, errno);
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = open_or_fail("write", folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+  ::fsync(descriptor);  // some file systems have nothing to sync here and say EINVAL
+  ::close(descriptor);
+}
+
+std::filesystem::path beside(const std::filesystem::path& path) {
+  return path.parent_path() / fmt::format(".{}.{}.new", path.filename().string(), ::getpid());
+}
+
+}  // namespace
+
+MappedFile::MappedFile(std::filesystem::path path, Access access) : path_(std::move(path)) {
+  const int descriptor = open_or_fail("read", path_, O_RDONLY);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    throw InputError("read", fmt::format("{} is not a regular file", path_.string()));
+  }
+  size_ = static_cast<size_t>(status.st_size);
+  if (size_ > 0) {
+    void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (data == MAP_FAILED) {
+      const int error = errno;
+      ::close(descriptor);
+      fail("read", path_, error);
+    }
+    ::madvise(data, size_, access == Access::random ? MADV_RANDOM : MADV_SEQUENTIAL);
+    data_ = static_cast<const std::byte*>(data);
+  }
+  ::close(descriptor);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);  // NOLINT: munmap takes no const
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+std::string_view MappedFile::text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+OutputFile::OutputFile(std::filesystem::path path)
+    : path_(std::move(path)), descriptor_(open_or_fail("write", path_, O_WRONLY | O_CREAT | O_TRUNC)) {}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  write(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+void OutputFile::write(std::string_view text) {
+  if (buffer_.size() + text.size() > kBuffer) flush();
+  if (text.size() <= kBuffer) {
+    buffer_.append(text);
+    return;
+  }
+  write_all(descriptor_, path_, text);
+}
+
+void OutputFile::flush() {
+  write_all(descriptor_, path_, buffer_);
+  buffer_.clear();
+}
+
+void OutputFile::write_at(size_t offset, std::span<const std::byte> bytes) {
+  flush();
+  if (::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)) !=
+      static_cast<ssize_t>(bytes.size()))
+    fail("write", path_, errno);
+}
+
+void OutputFile::close() {
+  flush();
+  if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != EROFS) fail("write", path_, errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("write", path_, errno);
+}
+
+std::string read_file(const std::filesystem::path& path) { return std::string(MappedFile(path).text()); }
+
+void write_file(const std::filesystem::path& path, std::string_view contents) {
+  const std::filesystem::path temporary = beside(path);
+  try {
+    OutputFile file(temporary);
+    file.write(contents);
+    file.close();
+    publish(temporary, path);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(temporary, ignored);
+    throw;
+  }
+}
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) fail("write", path, error.value());
+}
+
+void publish(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const bool folder = std::filesystem::is_directory(from);
+  const bool exchange = folder && std::filesystem::exists(to);
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), exchange ? RENAME_EXCHANGE : 0) != 0)
+    fail("write", to, errno);
+  sync_folder(to.parent_path());
+  if (exchange) std::filesystem::remove_all(from);
+}
+
+FileLock::FileLock(const std::filesystem::path& path)
+    : descriptor_(open_or_fail("write", path, O_RDWR | O_CREAT)) {
+  while (::flock(descriptor_, LOCK_EX) != 0) {
+    if (errno == EINTR) continue;
+    const int error = errno;
+    ::close(descriptor_);
+    fail("write", path, error);
+  }
+}
+
+FileLock::~FileLock() { ::close(descriptor_); }
+
+}  // namespace bridle

@@ -1,0 +1,37 @@
+// See file_support.h.
+#include "file_support.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+
+namespace bridle::test {
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "bridle_test_XXXXXX").string();
+  path_ = mkdtemp(name.data());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::vector<std::string> entries(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+FileSizeLimit::FileSizeLimit(size_t bytes) {
+  std::signal(SIGXFSZ, SIG_IGN);  // without it the process ends instead of seeing EFBIG
+  getrlimit(RLIMIT_FSIZE, &before_);
+  const struct rlimit limit { bytes, before_.rlim_max };
+  setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+FileSizeLimit::~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+}  // namespace bridle::test

@@ -1,0 +1,50 @@
+// What tests of files and errors need.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+// The call throws this kind of error, and its message holds this part.
+#define EXPECT_ERROR(call, kind, part)                                                  \
+  try {                                                                                 \
+    call;                                                                               \
+    ADD_FAILURE() << #call << " did not throw " << #kind;                               \
+  } catch (const kind& error) {                                                         \
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what(); \
+  }
+
+namespace bridle::test {
+
+// An empty folder that goes with its owner.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  operator const std::filesystem::path&() const { return path_; }  // NOLINT: it stands for its path
+  std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::vector<std::string> entries(const std::filesystem::path& folder);  // names, sorted
+
+// While it lives, writing a file past this many bytes fails.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(size_t bytes);
+  ~FileSizeLimit();
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  struct rlimit before_ {};
+};
+
+}  // namespace bridle::test
