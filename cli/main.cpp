@@ -31,6 +31,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
   CLI::App app{"Bridle trains neural networks under a Lipschitz bound and certifies it."};
   app.set_version_flag("--version", "bridle " BRIDLE_VERSION);
   app.require_subcommand(1);
+  bridle::add_data(app);
   bridle::add_info(app);
   try {
     bridle::use_all_cores();

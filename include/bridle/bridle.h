@@ -7,12 +7,18 @@
 //   random.h       counter-based random numbers
 //   linalg.h       orthogonalisation, polynomials of singular values, spectral norms from below and above
 //   constraint.h   the weight constraints, and enforce–prove–repair on top of them
+//   tokenizer.h    text and token ids
+//   data.h         data sets: get, import, open
+//   loader.h       batches for training and evaluation
 #pragma once
 
 #include "bridle/bound.h"
 #include "bridle/constraint.h"
+#include "bridle/data.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
+#include "bridle/loader.h"
 #include "bridle/param.h"
 #include "bridle/random.h"
+#include "bridle/tokenizer.h"
 #include "bridle/upper_bound.h"

@@ -1,0 +1,73 @@
+#include "progress_line.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+
+namespace bridle {
+namespace {
+
+std::string amount(int64_t value, const std::string& unit) {
+  const auto number = static_cast<double>(value);
+  if (unit == "bytes")
+    return number < 1e6 ? fmt::format("{:.0f} kB", number / 1e3) : fmt::format("{:.1f} MB", number / 1e6);
+  return fmt::format("{} {}", value, unit);
+}
+
+}  // namespace
+
+std::string clock_text(double seconds) {
+  const auto whole = std::llround(seconds);
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) != 0) {}
+
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::clear() {
+  if (dirty_) fmt::print(stderr, "\r\x1b[K");
+  dirty_ = false;
+}
+
+void ProgressLine::show(const Progress& progress) {
+  const auto now = Clock::now();
+  const bool fresh = progress.what != what_;
+  if (fresh) {
+    what_ = progress.what;
+    began_ = now;
+    first_ = progress.done;
+  }
+  const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
+  const bool complete = progress.total > 0 && progress.done >= progress.total;
+  if (!fresh && !complete && now - shown_ < pause) return;
+  if (!terminal_ && fresh && !complete) {  // a plain line has something to say only after a while
+    shown_ = now;
+    return;
+  }
+  shown_ = now;
+  std::string line = fmt::format("{}  {}", progress.what, amount(progress.done, progress.unit));
+  if (progress.total > 0) {
+    line += fmt::format(" of {}  {:.0f} %", amount(progress.total, progress.unit),
+                        100.0 * static_cast<double>(progress.done) / static_cast<double>(progress.total));
+    const double elapsed = std::chrono::duration<double>(now - began_).count();
+    if (progress.done > first_ && !complete) {
+      const double left = elapsed * static_cast<double>(progress.total - progress.done) /
+                          static_cast<double>(progress.done - first_);
+      line += fmt::format("  {} left", clock_text(left));
+    }
+  }
+  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", line, terminal_ ? "" : "\n");
+  dirty_ = terminal_;
+  std::fflush(stderr);
+}
+
+void ProgressLine::note(const std::string& sentence) {
+  clear();
+  fmt::print(stderr, "{}\n", sentence);
+  std::fflush(stderr);
+}
+
+}  // namespace bridle

@@ -1,0 +1,35 @@
+// Shows progress: on a terminal one line that is rewritten, with the time left; elsewhere a plain line now and then.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "bridle/progress.h"
+
+namespace bridle {
+
+// "1:05", "2:03:04".
+std::string clock_text(double seconds);
+
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const Progress& progress);
+  void note(const std::string& sentence);  // a line that stays
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void clear();
+  bool terminal_;
+  bool dirty_ = false;
+  std::string what_;
+  Clock::time_point began_;
+  Clock::time_point shown_;
+  int64_t first_ = 0;  // done when `what_` began: a resumed download starts in the middle
+};
+
+}  // namespace bridle

@@ -1,0 +1,159 @@
+// bridle data: list, get and import data sets.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "bridle/data.h"
+#include "bridle/error.h"
+#include "progress_line.h"
+#include "verbs.h"
+
+namespace bridle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int64_t total(const std::vector<DataFile>& files) {
+  int64_t count = 0;
+  for (const DataFile& file : files) count += file.count;
+  return count;
+}
+
+Json describe(const DataSet& data) {
+  return {{"schema", 1},
+          {"name", data.name},
+          {"folder", data.folder.string()},
+          {"from", data.from},
+          {"outputs", data.outputs},
+          {"train", total(data.train)},
+          {"validation", total(data.validation)}};
+}
+
+void print_data_set(const DataSet& data, bool json) {
+  if (json) return fmt::print("{}\n", describe(data).dump(2));
+  const char* unit = data.kind == DataKind::images ? "images" : "tokens";
+  const char* outputs = data.kind == DataKind::images ? "classes" : "in the vocabulary";
+  fmt::print("{} is in {}\n", data.name, data.folder.string());
+  if (data.kind != DataKind::tokenizer)
+    fmt::print("  {} training and {} validation {}\n", total(data.train), total(data.validation), unit);
+  fmt::print("  {} {}, from {}\n", data.outputs, outputs, data.from);
+}
+
+void list(bool json) {
+  const std::vector<KnownData> rows = list_data();
+  if (json) {
+    Json all{{"schema", 1}, {"folder", data_folder().string()}, {"data", Json::array()}};
+    for (const KnownData& row : rows) {
+      all["data"].push_back({{"name", row.name},
+                             {"present", row.present},
+                             {"bytes", row.bytes},
+                             {"about", row.about},
+                             {"licence", row.licence},
+                             {"sources", row.sources}});
+    }
+    return fmt::print("{}\n", all.dump(2));
+  }
+  fmt::print("Data sets are kept in {}\n\n{:<14}{:<9}{:>10}  {:<38}{}\n", data_folder().string(), "name",
+             "present", "size", "licence", "what it is");
+  for (const KnownData& row : rows) {
+    const std::string size =
+        row.present ? fmt::format("{:.1f} MB", static_cast<double>(row.bytes) / 1e6) : "";
+    fmt::print("{:<14}{:<9}{:>10}  {:<38}{}\n", row.name, row.present ? "yes" : "no", size, row.licence,
+               row.about);
+    for (const std::string& source : row.sources) fmt::print("{:<35}  from {}\n", "", source);
+  }
+  fmt::print("\nbridle data get NAME fetches one; bridle data import --help shows how to bring your own.\n");
+}
+
+struct ImportFlags {
+  std::string name;
+  std::string path;
+  TextImport text;
+  TokenImport tokens;
+  bool replace = false;
+};
+
+DataSet import(ImportFlags flags, const Listener& listener) {
+  flags.text.replace = flags.tokens.replace = flags.replace;
+  const bool text = !flags.text.text.empty();
+  const bool tokens = !flags.tokens.train.empty();
+  if (static_cast<int>(!flags.path.empty()) + static_cast<int>(text) + static_cast<int>(tokens) != 1)
+    throw UsageError(
+        "data import",
+        "name one thing to import: PATH (for a known data set), --text PATH, or --train PATTERN");
+  if (text) return import_text(flags.name, flags.text, listener);
+  if (tokens) return import_tokens(flags.name, flags.tokens);
+  return import_known(flags.name, flags.path, listener);
+}
+
+// Runs with a progress line and prints the data set that it gives.
+void with_progress(bool json, const std::function<DataSet(const Listener&)>& run) {
+  std::optional<DataSet> data;
+  {
+    ProgressLine line;
+    data = run({[&line](const Progress& progress) { line.show(progress); },
+                [&line](const std::string& text) { line.note(text); }});
+  }
+  print_data_set(*data, json);
+}
+
+void add_import(CLI::App* data, const std::shared_ptr<bool>& json) {
+  CLI::App* verb = data->add_subcommand("import", "Bring a data set of your own, or a known one by hand");
+  verb->footer(
+      "Examples:\n"
+      "  bridle data import shakespeare input.txt                       a known data set that you have "
+      "fetched yourself\n"
+      "  bridle data import cifar10 cifar-10-binary.tar.gz\n"
+      "  bridle data import letters --text letters.txt                  any UTF-8 text, one token a "
+      "character\n"
+      "  bridle data import essays --text essays.txt --tokenizer gpt2   byte-pair tokens, written as shards\n"
+      "  bridle data import fineweb --train 'fineweb_train_*.bin' --validation 'fineweb_val_*.bin'\n"
+      "  bridle data import owt --train train.bin --validation val.bin --raw      nanoGPT's files without a "
+      "header");
+  auto flags = std::make_shared<ImportFlags>();
+  verb->add_option("name", flags->name, "What recipes will call it")->required();
+  verb->add_option("path", flags->path, "File or folder of a known data set");
+  verb->add_option("--text", flags->text.text, "A UTF-8 text: nine tenths to train on, one to validate with");
+  verb->add_option("--tokenizer", flags->text.tokenizer, "characters, gpt2, or a folder with GPT-2's files")
+      ->capture_default_str();
+  verb->add_option("--shard-tokens", flags->text.shard_tokens, "Tokens in a shard")->capture_default_str();
+  verb->add_option("--train", flags->tokens.train,
+                   "Token files: a path or a quoted pattern; they stay where they are");
+  verb->add_option("--validation", flags->tokens.validation, "The same, to validate with");
+  verb->add_flag("--raw", flags->tokens.raw, "Token files without a header, as nanoGPT writes them");
+  verb->add_option("--vocabulary-size", flags->tokens.vocabulary_size, "Token ids are below this")
+      ->capture_default_str();
+  verb->add_flag("--replace", flags->replace, "Put it in the place of one with this name");
+  verb->add_flag("--json", *json, "Print one JSON object");
+  verb->callback([flags, json] {
+    with_progress(*json, [&](const Listener& listener) { return import(*flags, listener); });
+  });
+}
+
+}  // namespace
+
+void add_data(CLI::App& app) {
+  CLI::App* data = app.add_subcommand("data", "List, fetch and import data sets");
+  data->footer("Examples:\n  bridle data list\n  bridle data get cifar10\n  bridle data import --help");
+  data->require_subcommand(1);
+  auto json = std::make_shared<bool>(false);
+
+  CLI::App* show = data->add_subcommand("list", "What is known, what is present, and where it comes from");
+  show->footer("Examples:\n  bridle data list\n  bridle data list --json | jq '.data[].name'");
+  show->add_flag("--json", *json, "Print one JSON object");
+  show->callback([json] { list(*json); });
+
+  CLI::App* get = data->add_subcommand("get", "Fetch a known data set");
+  get->footer("Examples:\n  bridle data get shakespeare\n  BRIDLE_DATA=/big/disk bridle data get cifar10");
+  auto name = std::make_shared<std::string>();
+  get->add_option("name", *name, "As bridle data list shows it")->required();
+  get->add_flag("--json", *json, "Print one JSON object");
+  get->callback([name, json] {
+    with_progress(*json, [&](const Listener& listener) { return get_data(*name, listener); });
+  });
+
+  add_import(data, json);
+}
+
+}  // namespace bridle

@@ -1,0 +1,125 @@
+// Data sets: known by name, kept in one folder (`$BRIDLE_DATA`, else the user's cache), read split by split.
+//
+//   DataSet text = open_data_set("shakespeare");
+//   auto train = open_split(text, Split::train, {.sequence_length = 256});
+//   Loader loader(train, {.batch_size = 64, .seed = 1});          // bridle/loader.h
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bridle/progress.h"
+#include "bridle/tokenizer.h"
+
+namespace bridle {
+
+struct Batch {
+  at::Tensor inputs;   // tokens [B, T] in int64, or pixels [B, 3072] in float32
+  at::Tensor targets;  // the next tokens [B, T], or labels [B], in int64
+};
+
+// Examples by where they start: position p of a text is the window that begins at its p-th token, of images the p-th.
+// Reading is const and may be done from several threads at once.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual int64_t size() const = 0;    // an example may start at 0 … size − 1
+  virtual int64_t stride() const = 0;  // examples this far apart share nothing
+  virtual Batch read(std::span<const int64_t> starts) const = 0;
+
+  // What examples at 0, stride, 2·stride … leave over at the end: a shorter batch of one row, where there is one.
+  virtual std::optional<Batch> remainder() const { return std::nullopt; }
+};
+
+enum class DataKind { tokens, images, tokenizer };
+enum class Split {
+  train,
+  validation,
+  held_out
+};  // held_out: the end of the training part, to choose settings by
+
+// A token file as it stands on disk, or one of CIFAR-10's batches.
+struct DataFile {
+  std::filesystem::path path = {};
+  int64_t count = 0;  // tokens or images
+};
+
+struct DataSet {
+  std::string name = {};
+  DataKind kind = DataKind::tokens;
+  std::filesystem::path folder = {};
+  std::string from = {};       // where it came from, for people
+  bool raw = false;            // token files without a header
+  int64_t outputs = 0;         // size of the vocabulary, or number of classes
+  bool has_tokenizer = false;  // the folder holds vocab.json
+  std::vector<DataFile> train = {};
+  std::vector<DataFile> validation = {};
+};
+
+struct SourceOptions {
+  int64_t sequence_length = 256;  // tokens only
+  double held_out = 0.0;          // share of the training part that Split::held_out takes from its end
+  bool standardize =
+      false;  // images: subtract the channel's mean, divide by its deviation, both of the training part
+  double random_labels = 0.0;  // images: share of training labels replaced by random ones
+  uint64_t seed = 0;           // for random_labels
+};
+
+// Where data sets are kept: $BRIDLE_DATA, else $XDG_CACHE_HOME/bridle, else ~/.cache/bridle.
+std::filesystem::path data_folder();
+
+// Throws InputError, saying how to get it, where it is not there; and where a file has another size than when it was made.
+DataSet open_data_set(const std::string& name);
+std::shared_ptr<const Source> open_split(const DataSet& data, Split split, const SourceOptions& options = {});
+
+// What fetching and importing tell on their way: progress, and sentences such as which source is tried next.
+struct Listener {
+  OnProgress progress;
+  std::function<void(const std::string&)> note;
+};
+
+struct KnownData {
+  std::string name = {};
+  std::string about = {};
+  std::string licence = {};
+  std::vector<std::string> sources = {};  // in the order in which they are tried; empty: can only be imported
+  int64_t bytes = 0;                      // on disk, when it is there; 0: depends
+  bool present = false;
+};
+
+// Everything that can be fetched, and everything that is there.
+std::vector<KnownData> list_data();
+
+// Fetches, converts, checks, and only then puts the data set in its place. Does nothing where it is there.
+DataSet get_data(const std::string& name, const Listener& listener = {});
+
+// A known data set from files that the user has: the text, the archive, or the folder. See `bridle data import --help`.
+DataSet import_known(const std::string& name, const std::filesystem::path& path,
+                     const Listener& listener = {});
+
+struct TextImport {
+  std::filesystem::path text = {};
+  std::string tokenizer = "characters";  // "characters", "gpt2", or a folder with GPT-2's files
+  int64_t shard_tokens = 100'000'000;
+  bool replace = false;
+};
+DataSet import_text(const std::string& name, const TextImport& options, const Listener& listener = {});
+
+// Token files stay where they are; the data set remembers their paths.
+struct TokenImport {
+  std::string train = {};  // a path or a pattern such as "fineweb_train_*.bin"
+  std::string validation = {};
+  bool raw = false;  // nanoGPT's files without a header
+  int64_t vocabulary_size = 50257;
+  bool replace = false;
+};
+DataSet import_tokens(const std::string& name, const TokenImport& options);
+
+}  // namespace bridle

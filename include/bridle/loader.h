@@ -1,0 +1,73 @@
+// Loader: batches for training, made ahead on a thread of its own. Batch number i is a function of (data, options, i)
+// alone, so any number of threads gives the same batches and a position is all there is to save.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bridle/data.h"
+
+namespace bridle {
+
+// random      every batch is a fresh draw: disjoint examples, laid at a random phase of the text
+// shuffled    every example once an epoch, in an order and phase of that epoch
+// sequential  the data as it stands, over and over
+enum class Order { random, shuffled, sequential };
+
+struct LoaderOptions {
+  int64_t batch_size = 64;  // of all ranks together; each reads batch_size / ranks rows of it
+  Order order = Order::random;
+  uint64_t seed = 0;
+  int64_t rank = 0;
+  int64_t ranks = 1;
+  int64_t prefetch = 4;  // batches made ahead; 0: none, made when asked for
+};
+
+class Loader {
+ public:
+  Loader(std::shared_ptr<const Source> source, const LoaderOptions& options);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  Batch next();  // batch number position(), which then moves on
+  int64_t position() const { return position_; }
+  void seek(int64_t position);
+
+  // Where this rank's rows of batch number `position` start.
+  std::vector<int64_t> starts(int64_t position) const;
+
+ private:
+  class Ahead;
+  std::shared_ptr<const Source> source_;
+  LoaderOptions options_;
+  int64_t position_ = 0;
+  std::unique_ptr<Ahead> ahead_;
+};
+
+// whole  every target once: examples at 0, stride, 2·stride …, and what is left over at the end
+// paper  examples at 0, 1, 2 …, `iterations` batches of them
+enum class Protocol { whole, paper };
+
+struct EvaluationOptions {
+  Protocol protocol = Protocol::whole;
+  int64_t batch_size = 64;
+  int64_t iterations = 20;  // paper only
+};
+
+// The batches of an evaluation, in order. The last ones may be smaller: weigh by the number of targets.
+class Evaluation {
+ public:
+  Evaluation(std::shared_ptr<const Source> source, const EvaluationOptions& options);
+  int64_t size() const { return batches_; }
+  Batch operator[](int64_t index) const;
+
+ private:
+  std::shared_ptr<const Source> source_;
+  EvaluationOptions options_;
+  int64_t examples_ = 0;
+  int64_t batches_ = 0;
+};
+
+}  // namespace bridle

@@ -1,0 +1,139 @@
+#include "data/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/files.h"
+#include "bridle/error.h"
+
+namespace bridle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kSchema = 1;
+constexpr std::pair<DataKind, const char*> kKinds[] = {
+    {DataKind::tokens, "tokens"}, {DataKind::images, "images"}, {DataKind::tokenizer, "tokenizer"}};
+
+Json files_to_json(const std::vector<DataFile>& files, const std::filesystem::path& folder) {
+  Json list = Json::array();
+  for (const DataFile& file : files) {
+    const bool inside = file.path.parent_path() == folder;
+    list.push_back({{"file", (inside ? file.path.filename() : file.path).string()}, {"count", file.count}});
+  }
+  return list;
+}
+
+std::vector<DataFile> files_from_json(const Json& list, const std::filesystem::path& folder) {
+  std::vector<DataFile> files;
+  for (const Json& entry : list)
+    files.push_back({folder / entry.at("file").get<std::string>(), entry.at("count").get<int64_t>()});
+  return files;
+}
+
+DataKind kind_from_name(const std::string& name) {
+  for (const auto& [kind, text] : kKinds) {
+    if (name == text) return kind;
+  }
+  throw std::invalid_argument("kind '" + name + "' is not known");
+}
+
+}  // namespace
+
+std::filesystem::path data_folder() {
+  const auto variable = [](const char* name) -> std::filesystem::path {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (const auto chosen = variable("BRIDLE_DATA"); !chosen.empty()) return std::filesystem::absolute(chosen);
+  if (const auto cache = variable("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "bridle";
+  if (const auto home = variable("HOME"); !home.empty()) return home / ".cache" / "bridle";
+  throw InputError("data", "there is no home folder to keep data in; set BRIDLE_DATA to a folder");
+}
+
+void check_data_name(const std::string& name) {
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+  };
+  if (name.empty() || name[0] == '.' || name[0] == '-' || !std::all_of(name.begin(), name.end(), allowed))
+    throw InputError(
+        "data", fmt::format("'{}' cannot be a data set's name; use letters, digits and . _ - inside", name));
+}
+
+bool data_present(const std::string& name) {
+  return std::filesystem::exists(data_folder() / name / kManifest);
+}
+
+void write_manifest(const DataSet& data, const std::filesystem::path& folder) {
+  const auto* const kind =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& k) { return k.first == data.kind; });
+  const Json manifest{{"schema", kSchema},
+                      {"name", data.name},
+                      {"kind", kind->second},
+                      {"from", data.from},
+                      {"raw", data.raw},
+                      {"outputs", data.outputs},
+                      {"train", files_to_json(data.train, folder)},
+                      {"validation", files_to_json(data.validation, folder)}};
+  write_file(folder / kManifest, manifest.dump(2) + "\n");
+}
+
+DataSet read_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kManifest;
+  try {
+    const Json manifest = Json::parse(read_file(path));
+    if (manifest.at("schema").get<int>() != kSchema)
+      throw std::invalid_argument("its schema is not " + std::to_string(kSchema));
+    return {.name = manifest.at("name").get<std::string>(),
+            .kind = kind_from_name(manifest.at("kind").get<std::string>()),
+            .folder = folder,
+            .from = manifest.at("from").get<std::string>(),
+            .raw = manifest.at("raw").get<bool>(),
+            .outputs = manifest.at("outputs").get<int64_t>(),
+            .has_tokenizer = std::filesystem::exists(folder / "vocab.json"),
+            .train = files_from_json(manifest.at("train"), folder),
+            .validation = files_from_json(manifest.at("validation"), folder)};
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw InputError("data", fmt::format("{} is damaged ({}); remove {} and get or import the data again",
+                                         path.string(), error.what(), folder.string()));
+  }
+}
+
+DataSet open_data_set(const std::string& name) {
+  check_data_name(name);
+  if (!data_present(name)) {
+    throw InputError(
+        "data",
+        fmt::format("'{}' is not in {}; run bridle data get {}, or bridle data import {} with your own files",
+                    name, data_folder().string(), name, name));
+  }
+  return read_manifest(data_folder() / name);
+}
+
+DataSet build_data_set(
+    const std::string& name,
+    const std::function<DataSet(const std::filesystem::path&, const std::filesystem::path&)>& fill) {
+  const std::filesystem::path partial = data_folder() / ".partial";
+  make_folder(partial);
+  const FileLock lock(partial / (name + ".lock"));
+  const std::filesystem::path work = partial / name;
+  const std::filesystem::path folder = work / "ready";
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);  // what an interrupted run left
+  make_folder(folder);
+  make_folder(work / "downloads");
+  DataSet data = fill(folder, work / "downloads");
+  data.name = name;
+  write_manifest(data, folder);
+  publish(folder, data_folder() / name);
+  std::filesystem::remove_all(work, ignored);
+  return read_manifest(data_folder() / name);
+}
+
+}  // namespace bridle

@@ -1,0 +1,34 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bridle/error.h"
+#include "bridle/loader.h"
+
+namespace bridle {
+
+Evaluation::Evaluation(std::shared_ptr<const Source> source, const EvaluationOptions& options)
+    : source_(std::move(source)), options_(options) {
+  if (options.batch_size < 1)
+    throw InputError("evaluation", fmt::format("batch_size = {}; it must be at least 1", options.batch_size));
+  const bool whole = options.protocol == Protocol::whole;
+  examples_ = whole ? (source_->size() - 1) / source_->stride() + 1
+                    : std::min(source_->size(), options.batch_size * options.iterations);
+  if (examples_ < 1)
+    throw InputError("evaluation", fmt::format("iterations = {}; it must be at least 1", options.iterations));
+  batches_ = (examples_ + options.batch_size - 1) / options.batch_size;
+  if (whole && source_->remainder()) ++batches_;
+}
+
+Batch Evaluation::operator[](int64_t index) const {
+  const int64_t first = index * options_.batch_size;
+  if (first >= examples_) return source_->remainder().value();
+  const int64_t step = options_.protocol == Protocol::whole ? source_->stride() : 1;
+  std::vector<int64_t> starts;
+  for (int64_t i = first; i < std::min(examples_, first + options_.batch_size); ++i)
+    starts.push_back(i * step);
+  return source_->read(starts);
+}
+
+}  // namespace bridle

@@ -1,0 +1,79 @@
+// Data sets from the user's own files.
+#include <fmt/format.h>
+
+#include "bridle/data.h"
+#include "bridle/error.h"
+#include "data/catalog.h"
+#include "data/dataset.h"
+#include "data/token_files.h"
+#include "data/tokenize.h"
+
+namespace bridle {
+namespace {
+
+void check_free(const std::string& name, bool replace) {
+  check_data_name(name);
+  if (is_known(name)) {
+    throw InputError(
+        "data import",
+        fmt::format(
+            "'{}' is a known data set; import it with bridle data import {} PATH, or choose another name",
+            name, name));
+  }
+  if (data_present(name) && !replace)
+    throw InputError(
+        "data import",
+        fmt::format("'{}' is there already; pass --replace to put the new one in its place", name));
+}
+
+std::unique_ptr<Tokenizer> tokenizer_named(const std::string& name, const Listener& listener) {
+  if (name == "characters") return nullptr;
+  if (name == "gpt2") return load_byte_pair_tokenizer(get_data("gpt2", listener).folder);
+  if (std::filesystem::is_directory(name)) return load_byte_pair_tokenizer(name);
+  throw InputError(
+      "data import",
+      fmt::format("tokenizer '{}' is none of characters, gpt2, or a folder with GPT-2's files", name));
+}
+
+std::vector<DataFile> counted(const std::string& pattern, TokenFormat format) {
+  std::vector<DataFile> files;
+  for (const std::filesystem::path& path : matching_files(pattern))
+    files.push_back({std::filesystem::absolute(path), count_tokens(path, format)});
+  return files;
+}
+
+}  // namespace
+
+DataSet import_text(const std::string& name, const TextImport& options, const Listener& listener) {
+  check_free(name, options.replace);
+  if (options.shard_tokens < 1 || options.shard_tokens > INT32_MAX)
+    throw InputError("data import", fmt::format("shard_tokens = {}; a shard's header counts to {}",
+                                                options.shard_tokens, INT32_MAX));
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_named(options.tokenizer, listener);
+  return build_data_set(name, [&](const std::filesystem::path& folder, const std::filesystem::path&) {
+    DataSet data = tokenize_text(
+        {.text = options.text, .tokenizer = tokenizer.get(), .shard_tokens = options.shard_tokens}, folder,
+        listener.progress);
+    data.from = std::filesystem::absolute(options.text).string();
+    return data;
+  });
+}
+
+DataSet import_tokens(const std::string& name, const TokenImport& options) {
+  check_free(name, options.replace);
+  if (options.vocabulary_size < 1 || options.vocabulary_size > 65536)
+    throw InputError("data import", fmt::format("vocabulary_size = {}; uint16 tokens allow 1 … 65536",
+                                                options.vocabulary_size));
+  const TokenFormat format = options.raw ? TokenFormat::raw : TokenFormat::shard;
+  return build_data_set(name, [&](const std::filesystem::path&, const std::filesystem::path&) {
+    return DataSet{.kind = DataKind::tokens,
+                   .from = std::filesystem::absolute(options.train).string(),
+                   .raw = options.raw,
+                   .outputs = options.vocabulary_size,
+                   .train = counted(options.train, format),
+                   .validation = options.validation.empty() ? std::vector<DataFile>{}
+                                                            : counted(options.validation, format)};
+  });
+}
+
+}  // namespace bridle

@@ -1,0 +1,162 @@
+// See bridle/loader.h. Examples are laid on a grid of one stride: slot s of a round starts at phase + s·stride. `random`
+// takes a new phase and a new permutation of the slots every batch, `shuffled` every epoch, `sequential` never.
+#include "bridle/loader.h"
+
+#include <ATen/TensorAccessor.h>
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/permutation.h"
+#include "bridle/error.h"
+#include "bridle/random.h"
+
+namespace bridle {
+namespace {
+
+// Slots and phases of a source; see TokenSource::size for why the last slot fits at every phase.
+struct Grid {
+  explicit Grid(const Source& source)
+      : stride(source.stride()),
+        slots(std::max<int64_t>(1, source.size() / source.stride())),
+        phases(std::min(source.stride(), source.size() - (slots - 1) * source.stride())) {}
+  int64_t stride;
+  int64_t slots;
+  int64_t phases;
+};
+
+// A round: one draw of phase and order.
+class Round {
+ public:
+  Round(const Grid& grid, uint64_t seed, int64_t number)
+      : grid_(grid), slots_(static_cast<uint64_t>(grid.slots), key(seed, 2 * number)) {
+    const at::Tensor drawn =
+        random_integers({1}, static_cast<uint64_t>(grid.phases), key(seed, 2 * number + 1));
+    phase_ = drawn.accessor<int64_t, 1>()[0];
+  }
+  int64_t start(int64_t index) const {
+    return phase_ + static_cast<int64_t>(slots_(static_cast<uint64_t>(index))) * grid_.stride;
+  }
+
+ private:
+  static RandomKey key(uint64_t seed, int64_t step) {
+    return {.seed = seed, .stream = Stream::data_order, .step = static_cast<uint64_t>(step)};
+  }
+  Grid grid_;
+  Permutation slots_;
+  int64_t phase_ = 0;
+};
+
+}  // namespace
+
+// Makes batches in their order on one thread and hands them out; an error is handed out in its batch's place.
+class Loader::Ahead {
+ public:
+  Ahead(const Loader& loader, int64_t first)
+      : loader_(loader), next_(first), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  Batch take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !made_.empty(); });
+    Made made = std::move(made_.front());
+    made_.pop_front();
+    changed_.notify_all();
+    if (made.error) std::rethrow_exception(made.error);
+    return std::move(made.batch);
+  }
+
+ private:
+  struct Made {
+    Batch batch;
+    std::exception_ptr error;
+  };
+
+  void run(const std::stop_token& stop) {
+    omp_set_num_threads(1);  // of this thread alone: the cores belong to training
+    while (true) {
+      {
+        std::unique_lock lock(mutex_);
+        if (!changed_.wait(lock, stop, [this] { return std::ssize(made_) < loader_.options_.prefetch; }))
+          return;
+      }
+      Made made;
+      try {
+        made.batch = loader_.source_->read(loader_.starts(next_++));
+      } catch (...) {
+        made.error = std::current_exception();
+      }
+      const std::scoped_lock lock(mutex_);
+      made_.push_back(std::move(made));
+      changed_.notify_all();
+    }
+  }
+
+  const Loader& loader_;
+  int64_t next_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Made> made_;
+  std::jthread thread_;  // last: it ends before what it uses
+};
+
+Loader::Loader(std::shared_ptr<const Source> source, const LoaderOptions& options)
+    : source_(std::move(source)), options_(options) {
+  if (options.batch_size < 1)
+    throw InputError("loader", fmt::format("batch_size = {}; it must be at least 1", options.batch_size));
+  if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
+    throw InputError("loader",
+                     fmt::format("rank {} of {} ranks; ranks count from 0", options.rank, options.ranks));
+  if (options.batch_size % options.ranks != 0) {
+    throw InputError("loader", fmt::format("batch_size = {} is not a multiple of the {} ranks that share it",
+                                           options.batch_size, options.ranks));
+  }
+  seek(0);
+}
+
+Loader::~Loader() = default;
+
+void Loader::seek(int64_t position) {
+  if (position < 0) throw InputError("loader", fmt::format("position {}; positions count from 0", position));
+  ahead_.reset();
+  position_ = position;
+  if (options_.prefetch > 0) ahead_ = std::make_unique<Ahead>(*this, position);
+}
+
+Batch Loader::next() {
+  Batch batch = ahead_ ? ahead_->take() : source_->read(starts(position_));
+  ++position_;
+  return batch;
+}
+
+std::vector<int64_t> Loader::starts(int64_t position) const {
+  const Grid grid(*source_);
+  const int64_t rows = options_.batch_size / options_.ranks;
+  const int64_t rounds_per_batch = (options_.batch_size + grid.slots - 1) / grid.slots;
+  const int64_t in_sequence = (source_->size() - 1) / grid.stride + 1;  // at phase 0 one more may fit
+  std::optional<Round> round;
+  int64_t round_number = -1;
+  std::vector<int64_t> result;
+  for (int64_t row = options_.rank * rows; row < (options_.rank + 1) * rows; ++row) {
+    const int64_t index = options_.order == Order::random ? row : position * options_.batch_size + row;
+    if (options_.order == Order::sequential) {
+      result.push_back(index % in_sequence * grid.stride);
+      continue;
+    }
+    const int64_t before = options_.order == Order::random ? position * rounds_per_batch : 0;
+    if (before + index / grid.slots != round_number) {
+      round_number = before + index / grid.slots;
+      round.emplace(grid, options_.seed, round_number);
+    }
+    result.push_back(round->start(index % grid.slots));
+  }
+  return result;
+}
+
+}  // namespace bridle

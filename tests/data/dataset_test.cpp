@@ -1,0 +1,93 @@
+#include "data/dataset.h"
+
+#include "bridle/error.h"
+#include "data_support.h"
+
+namespace bridle {
+namespace {
+
+using test::entries;
+using test::TemporaryData;
+
+DataSet one_file(const std::filesystem::path& folder) {
+  write_file(folder / "a.bin", "x");
+  return {.from = "a test",
+          .outputs = 3,
+          .train = {{folder / "a.bin", 1}},
+          .validation = {{"/elsewhere/b.bin", 2}}};
+}
+
+TEST(DataFolder, FollowsTheEnvironment) {
+  const TemporaryData data;
+  EXPECT_EQ(data_folder(), data / "data");
+  ::unsetenv("BRIDLE_DATA");
+  ::setenv("XDG_CACHE_HOME", "/cache", 1);
+  EXPECT_EQ(data_folder(), "/cache/bridle");
+  ::unsetenv("XDG_CACHE_HOME");
+  const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
+  ::setenv("HOME", "/home/someone", 1);
+  EXPECT_EQ(data_folder(), "/home/someone/.cache/bridle");
+  ::unsetenv("HOME");
+  EXPECT_ERROR(data_folder(), InputError, "set BRIDLE_DATA");
+  ::setenv("HOME", home.c_str(), 1);
+}
+
+TEST(DataSets, AreBuiltAndOpened) {
+  const TemporaryData data;
+  build_data_set("mine", [](const auto& folder, const auto&) { return one_file(folder); });
+  const DataSet mine = open_data_set("mine");
+  EXPECT_EQ(mine.name, "mine");
+  EXPECT_EQ(mine.from, "a test");
+  EXPECT_EQ(mine.outputs, 3);
+  EXPECT_EQ(mine.train.at(0).path, data / "data/mine/a.bin");  // where it stands now, not where it was made
+  EXPECT_EQ(mine.validation.at(0).path, "/elsewhere/b.bin");
+  EXPECT_EQ(mine.validation.at(0).count, 2);
+  EXPECT_EQ(entries(data / "data"), (std::vector<std::string>{".partial", "mine"}));
+}
+
+TEST(DataSets, AreThereWholeOrNotAtAll) {
+  const TemporaryData data;
+  const auto fail = [](const auto& folder, const auto& downloads) -> DataSet {
+    one_file(folder);
+    write_file(downloads / "part", "kept");
+    throw InputError("test", "in the middle");
+  };
+  EXPECT_ERROR(build_data_set("mine", fail), InputError, "in the middle");
+  EXPECT_ERROR(open_data_set("mine"), InputError, "run bridle data get mine");
+  build_data_set("mine", [](const auto& folder, const auto& downloads) {
+    EXPECT_TRUE(entries(folder).empty());
+    EXPECT_EQ(read_file(downloads / "part"), "kept");
+    return one_file(folder);
+  });
+  EXPECT_ERROR(build_data_set("mine", fail), InputError, "in the middle");
+  EXPECT_EQ(open_data_set("mine").outputs, 3);  // the old one is still there
+}
+
+TEST(DataSets, SayThatTheirFolderCannotBeWritten) {
+  const TemporaryData data;
+  write_file(data / "file", "");
+  ::setenv("BRIDLE_DATA", (data / "file/inside").c_str(), 1);
+  EXPECT_ERROR(build_data_set("mine", [](const auto& folder, const auto&) { return one_file(folder); }),
+               InputError, "file/inside");
+}
+
+TEST(DataSets, RefuseADamagedManifest) {
+  const TemporaryData data;
+  build_data_set("mine", [](const auto& folder, const auto&) { return one_file(folder); });
+  const auto path = data / "data/mine/dataset.json";
+  const std::string good = read_file(path);
+  for (const std::string& bad :
+       {std::string(), good.substr(0, 40), std::string("[]"), std::string("{\"schema\": 2}")}) {
+    write_file(path, bad);
+    EXPECT_ERROR(open_data_set("mine"), InputError, "dataset.json is damaged");
+  }
+}
+
+TEST(DataSets, HaveNamesThatAreFolders) {
+  for (const char* name : {"", "../x", "a/b", ".hidden", "-flag", "a b"})
+    EXPECT_ERROR(check_data_name(name), InputError, "cannot be");
+  check_data_name("moby-dick_2.0");
+}
+
+}  // namespace
+}  // namespace bridle
