@@ -11,8 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 STAGES = [{"base"}, {"kernels"}, {"linalg"}, {"data", "nn", "optim", "constraint"}, {"certify"}, {"robust"}, {"io"},
           {"dist"}, {"train"}, {"sweep"}, {"report"}]
 PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "bound": "base", "param": "base", "random": "base",
-                "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data", "loader": "data",
-                "bridle": None}
+                "progress": "base", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
+                "loader": "data", "bridle": None}
 BROAD = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "ATen/ATen.h", "ATen/Functions.h"}
 
 findings = []

@@ -25,6 +25,19 @@ std::vector<std::string> entries(const std::filesystem::path& folder) {
   return names;
 }
 
+EnvironmentVariable::EnvironmentVariable(std::string name, const std::string& value)
+    : name_(std::move(name)) {
+  if (const char* before = std::getenv(name_.c_str())) before_ = before;
+  setenv(name_.c_str(), value.c_str(), 1);
+}
+
+EnvironmentVariable::~EnvironmentVariable() {
+  if (before_)
+    setenv(name_.c_str(), before_->c_str(), 1);
+  else
+    unsetenv(name_.c_str());
+}
+
 FileSizeLimit::FileSizeLimit(size_t bytes) {
   std::signal(SIGXFSZ, SIG_IGN);  // without it the process ends instead of seeing EFBIG
   getrlimit(RLIMIT_FSIZE, &before_);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,19 @@ class TemporaryFolder {
 };
 
 std::vector<std::string> entries(const std::filesystem::path& folder);  // names, sorted
+
+// While it lives, the environment's variable has this value.
+class EnvironmentVariable {
+ public:
+  EnvironmentVariable(std::string name, const std::string& value);
+  ~EnvironmentVariable();
+  EnvironmentVariable(const EnvironmentVariable&) = delete;
+  EnvironmentVariable& operator=(const EnvironmentVariable&) = delete;
+
+ private:
+  std::string name_;
+  std::optional<std::string> before_;
+};
 
 // While it lives, writing a file past this many bytes fails.
 class FileSizeLimit {

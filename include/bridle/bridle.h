@@ -5,6 +5,7 @@
 //   bound.h        activation and Lipschitz bound of a signal
 //   param.h        a weight with its role and blocks; what an optimizer says about its step
 //   random.h       counter-based random numbers
+//   progress.h     how far a long piece of work has come
 //   linalg.h       orthogonalisation, polynomials of singular values, spectral norms from below and above
 //   constraint.h   the weight constraints, and enforce–prove–repair on top of them
 //   tokenizer.h    text and token ids
@@ -19,6 +20,7 @@
 #include "bridle/linalg.h"
 #include "bridle/loader.h"
 #include "bridle/param.h"
+#include "bridle/progress.h"
 #include "bridle/random.h"
 #include "bridle/tokenizer.h"
 #include "bridle/upper_bound.h"

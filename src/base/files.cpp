@@ -88,8 +88,12 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
 
 std::string_view MappedFile::text() const { return {reinterpret_cast<const char*>(data_), size_}; }
 
-OutputFile::OutputFile(std::filesystem::path path)
-    : path_(std::move(path)), descriptor_(open_or_fail("write", path_, O_WRONLY | O_CREAT | O_TRUNC)) {}
+// Not O_APPEND: with it, Linux lets pwrite append too.
+OutputFile::OutputFile(std::filesystem::path path, Mode mode)
+    : path_(std::move(path)),
+      descriptor_(open_or_fail("write", path_, O_WRONLY | O_CREAT | (mode == Mode::replace ? O_TRUNC : 0))) {
+  if (mode == Mode::append) ::lseek(descriptor_, 0, SEEK_END);  // what cannot be sought has only an end
+}
 
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);

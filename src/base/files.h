@@ -31,7 +31,8 @@ class MappedFile {
 // A file being written, through a buffer. `close` syncs it to the disk; without it the destructor only lets go.
 class OutputFile {
  public:
-  explicit OutputFile(std::filesystem::path path);
+  enum class Mode { replace, append };
+  explicit OutputFile(std::filesystem::path path, Mode mode = Mode::replace);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

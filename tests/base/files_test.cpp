@@ -62,6 +62,17 @@ TEST(Files, HaveTheirHeadersWrittenLast) {
   EXPECT_EQ(read_file(folder / "file"), "headbody!");
 }
 
+TEST(Files, GoOnWhereTheyEnded) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "one");
+  OutputFile file(folder / "file", OutputFile::Mode::append);
+  file.write(" two");
+  file.write_at(0, std::as_bytes(std::span("O", 1)));
+  file.write(" three");
+  file.close();
+  EXPECT_EQ(read_file(folder / "file"), "One two three");
+}
+
 TEST(Publish, ReplacesAFolderInOneStep) {
   const TemporaryFolder folder;
   make_folder(folder / "new");

@@ -1,0 +1,154 @@
+#include "data/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <sys/stat.h>
+
+#include <random>
+
+#include "base/files.h"
+#include "bridle/error.h"
+#include "file_support.h"
+
+namespace bridle {
+namespace {
+
+using test::entries;
+using test::FileSizeLimit;
+using test::TemporaryFolder;
+using Names = std::vector<std::string>;
+
+struct Member {
+  std::string path;
+  std::string contents;  // or what a link points to
+  unsigned int type = AE_IFREG;
+  bool hard_link = false;
+};
+
+void pack(const std::filesystem::path& path, const std::vector<Member>& members) {
+  struct archive* writer = archive_write_new();
+  archive_write_add_filter_gzip(writer);
+  archive_write_set_format_pax_restricted(writer);
+  archive_write_open_filename(writer, path.c_str());
+  for (const Member& member : members) {
+    archive_entry* entry = archive_entry_new();
+    archive_entry_set_pathname(entry, member.path.c_str());
+    archive_entry_set_filetype(entry, member.type);
+    archive_entry_set_perm(entry, 0644);
+    const bool data = member.type == AE_IFREG && !member.hard_link;
+    archive_entry_set_size(entry, data ? static_cast<la_int64_t>(member.contents.size()) : 0);
+    if (member.hard_link) archive_entry_set_hardlink(entry, member.contents.c_str());
+    if (member.type == AE_IFLNK) archive_entry_set_symlink(entry, member.contents.c_str());
+    archive_write_header(writer, entry);
+    if (data) archive_write_data(writer, member.contents.data(), member.contents.size());
+    archive_entry_free(entry);
+  }
+  archive_write_free(writer);
+}
+
+std::string noise(size_t size) {
+  std::mt19937 random(7);
+  std::string text(size, '\0');
+  for (char& byte : text) byte = static_cast<char>(random());
+  return text;
+}
+
+TEST(Archive, GivesTheWantedMembersOnly) {
+  const TemporaryFolder folder;
+  make_folder(folder / "out");
+  pack(folder / "a.tgz", {{"package/package.json", "{}"},
+                          {"package/data/text.txt", "words"},
+                          {"package/data", "", AE_IFDIR},
+                          {"package/empty", ""},
+                          {"package/noise", noise(3000000)},
+                          {"other/text.txt", "not this one"}});
+  unpack(folder / "a.tgz", folder / "out", {"package/noise", "package/data/text.txt", "package/empty"});
+  EXPECT_EQ(entries(folder / "out"), (Names{"empty", "noise", "text.txt"}));
+  EXPECT_EQ(read_file(folder / "out" / "text.txt"), "words");
+  EXPECT_EQ(read_file(folder / "out" / "noise"), noise(3000000));
+  EXPECT_EQ(read_file(folder / "out" / "empty"), "");
+}
+
+TEST(Archive, TellsHowManyCompressedBytesItHasRead) {
+  const TemporaryFolder folder;
+  pack(folder / "a.tgz", {{"noise", noise(3000000)}});
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(folder / "a.tgz"));
+  std::vector<int64_t> done;
+  unpack(folder / "a.tgz", folder, {"noise"}, [&](const Progress& progress) {
+    EXPECT_EQ(progress.what, "unpack a.tgz");
+    EXPECT_EQ(progress.total, size);
+    done.push_back(progress.done);
+  });
+  EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+  EXPECT_LT(done.front(), size / 5);
+  EXPECT_NEAR(static_cast<double>(done.at(done.size() / 2)), static_cast<double>(size) / 2, 0.2 * 3000000);
+  EXPECT_LE(done.back(), size);
+  EXPECT_GT(done.back(), size - 100000);
+}
+
+TEST(Archive, NamesTheMemberThatIsMissing) {
+  const TemporaryFolder folder;
+  pack(folder / "a.tgz", {{"package/a", "a"}});
+  EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"package/b"}), InputError, "a.tgz: package/b is not in it");
+  EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"a"}), InputError, "a.tgz: a is not in it");
+}
+
+TEST(Archive, RefusesLinksAndFolders) {
+  const TemporaryFolder folder;
+  pack(folder / "a.tgz", {{"file", "a"},
+                          {"package/link", "/etc/hostname", AE_IFLNK},
+                          {"package/hard", "file", AE_IFREG, true},
+                          {"package/folder", "", AE_IFDIR}});
+  for (const std::string member : {"package/link", "package/hard"})
+    EXPECT_ERROR(unpack(folder / "a.tgz", folder, {member}), InputError, member + " is a link or a folder");
+  EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"package/folder/"}), InputError, "is a link or a folder");
+  EXPECT_EQ(entries(folder), Names{"a.tgz"});
+}
+
+TEST(Archive, SaysWhereItIsDamaged) {
+  const TemporaryFolder folder;
+  pack(folder / "a.tgz", {{"first", "whole"}, {"noise", noise(1000000)}});
+  const std::string whole = read_file(folder / "a.tgz");
+  write_file(folder / "a.tgz", whole.substr(0, whole.size() / 2));
+  EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"first", "noise"}), InputError,
+               "a.tgz: noise cannot be read (trunc");
+  EXPECT_EQ(entries(folder), (Names{"a.tgz", "first"}));
+  write_file(folder / "a.tgz", whole.substr(0, whole.size() / 2) + std::string(whole.size() / 2, '\xff'));
+  EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"noise"}), InputError, "a.tgz: noise cannot be read");
+  EXPECT_FALSE(std::filesystem::exists(folder / "noise"));
+}
+
+TEST(Archive, SaysThatItIsNone) {
+  const TemporaryFolder folder;
+  for (const std::string contents : {"<html>not found</html>", "", "\x1f\x8b"}) {
+    write_file(folder / "a.tgz", contents);
+    EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"x"}), InputError,
+                 "[unpack] " + (folder / "a.tgz").string());
+  }
+  EXPECT_ERROR(unpack(folder / "none.tgz", folder, {"x"}), InputError, "none.tgz: No such file or directory");
+}
+
+TEST(Archive, SaysThatTheDiskIsFullAndLeavesNoPart) {
+  const TemporaryFolder folder;
+  pack(folder / "a.tgz", {{"noise", noise(3000000)}});
+  {
+    const FileSizeLimit limit(100000);
+    EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"noise"}), InputError, "noise: File too large");
+  }
+  EXPECT_EQ(entries(folder), Names{"a.tgz"});
+  EXPECT_ERROR(unpack(folder / "a.tgz", folder / "missing", {"noise"}), InputError,
+               "missing/noise: No such file");
+}
+
+TEST(Archive, EndsWhereTheListenerThrows) {
+  const TemporaryFolder folder;
+  pack(folder / "a.tgz", {{"noise", noise(1000000)}});
+  const auto listener = [](const Progress& progress) {
+    if (progress.done > 500000) throw InputError("test", "enough");
+  };
+  EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"noise"}, listener), InputError, "enough");
+  EXPECT_EQ(entries(folder), Names{"a.tgz"});
+}
+
+}  // namespace
+}  // namespace bridle
