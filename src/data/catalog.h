@@ -23,6 +23,7 @@ struct Known {
   std::string name = {};
   std::string about = {};
   std::string licence = {};
+  int64_t bytes = 0;             // on disk, about
   std::string import_hint = {};  // what PATH is in `bridle data import NAME PATH`
   std::vector<Origin> origins = {};
   // The user's PATH brought into `originals`, as an origin would.

@@ -44,7 +44,7 @@ DataSet fetch(const Known& known, const Path& folder, const Path& downloads, con
       data.from = origin.name;
       return data;
     } catch (const InputError& error) {
-      failures += fmt::format("\n  {}: {}", origin.name, error.what());
+      failures += fmt::format("\n  {}", error.what());
       if (listener.note && &origin != &known.origins.back())
         listener.note(fmt::format("{}: {}", known.name, error.what()));
     }
@@ -94,6 +94,7 @@ std::vector<KnownData> list_data() {
     KnownData row{.name = known.name,
                   .about = known.about,
                   .licence = known.licence,
+                  .bytes = known.bytes,
                   .present = data_present(known.name)};
     for (const Origin& origin : known.origins) row.sources.push_back(origin.name);
     if (row.present) row.bytes = bytes_of(data_folder() / known.name);
