@@ -119,6 +119,7 @@ class Enforcer {
 
   int64_t repairs() const { return repairs_; }
   Constraint& constraint() { return *constraint_; }
+  const Constraint& constraint() const { return *constraint_; }
 
   // The share of the cap left to rounding, for weights and products of these types.
   static double margin(at::ScalarType weight, at::ScalarType products);

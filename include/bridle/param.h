@@ -40,7 +40,10 @@ struct Param {
   int64_t blocks = 1;   // equal row blocks, each constrained and orthogonalised for itself (heads)
   int64_t fan_in = 0;   // 0: the tensor's columns
   int64_t fan_out = 0;  // 0: the tensor's rows
-  double mass = 1.0;
+  double mass = 1.0;    // relative to the other weights of its group: how much of the learning rate it gets
+  // Residual connections of each kind that the signal passes after this weight's own one.
+  int64_t attention_residuals_after = 0;
+  int64_t mlp_residuals_after = 0;
 
   // [blocks, rows, columns], sharing the tensor's memory. Throws InputError where the rows do not divide.
   Tensor block_view() const;

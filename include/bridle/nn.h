@@ -1,0 +1,149 @@
+// Models: every module has `forward` and `bound` side by side. The bound is the same walk as the forward pass over norms
+// of the weights, so a changed model cannot keep an old bound: docs/theory/modules.md.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bridle/bound.h"
+#include "bridle/param.h"
+#include "bridle/random.h"
+
+namespace bridle {
+
+// ---- What a model is: the keys of [model] in a recipe and, but for `kind`, of config.json
+struct ModelOptions {
+  std::string kind = "transformer";  // transformer, or mlp
+
+  // mlp
+  std::vector<int64_t> hidden_sizes = {256, 256};
+  std::vector<int64_t> layer_sizes =
+      {};  // input and classes included; empty: made of the data's and hidden_sizes
+
+  // transformer
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 256;
+  int64_t num_hidden_layers = 3;
+  int64_t num_attention_heads = 4;
+  int64_t intermediate_size = 0;        // 0: 4·hidden_size
+  int64_t max_position_embeddings = 0;  // 0: the sequence length of the data
+  std::string positions = "rope";       // rope, learned, none
+  double rope_theta = 10000.0;
+  std::string hidden_act = "gelu_tanh";  // gelu (erf), gelu_tanh, relu
+  double activation_divisor = 1.1289;
+  double softmax_scale = 1.0;  // logits are softmax_scale·q·k/d_h: 1 is the paper's, √d_h the usual one
+  double attention_output_scale = 1.0 / 3.0;
+  std::string residual = "convex";  // convex: (1 − α)x + αf(x); plain: x + f(x)
+  double attention_alpha = 0.0;     // 0: 1/(2·num_hidden_layers)
+  double mlp_alpha = 0.0;
+  bool position_bias = false;         // learned, per head and offset; free in the bound
+  int64_t position_bias_offsets = 0;  // the last one serves all that are farther; 0: max_position_embeddings
+  std::string norm = "none";          // before each branch and the head: none, tanh, rms_norm, layer_norm
+  double norm_epsilon = 1e-5;
+  bool learnable_scales = false;  // attention output scale, α's and final scale become parameters
+  bool bias = false;
+  bool tie_embeddings = false;  // the head is the embedding
+  double dropout = 0.0;
+  std::string initialization = "orthogonal";  // orthogonal: the paper's; normal: nanoGPT's
+
+  double final_scale = 1.0;
+};
+
+// Fills in what is 0 and refuses what cannot be. Throws InputError.
+ModelOptions resolved(ModelOptions options);
+
+// ---- A forward pass
+
+// The largest RMS over tokens and the largest entry, by layer.
+struct ActivationStatistics {
+  struct Layer {
+    double largest_rms = 0.0;
+    double largest_entry = 0.0;
+  };
+  std::map<std::string, Layer> layers;
+  void record(const std::string& name, const at::Tensor& x);
+};
+
+struct Pass {
+  at::ScalarType dtype = at::kFloat;  // of activations and products; weights keep theirs
+  bool training = false;              // dropout
+  RandomKey dropout = {};             // changes from step to step
+  ActivationStatistics* statistics = nullptr;
+  uint64_t dropout_calls = 0;
+};
+
+// ---- A walk of the bound
+
+// Where the norms of weights come from: measured and proved, the caps in force, or a certificate. All are ordinary
+// spectral norms and never too small. Throws PromiseError where one cannot be established.
+class Norms {
+ public:
+  virtual ~Norms() = default;
+  virtual UpperBound matrix(const Param& weight) = 0;
+  virtual std::vector<UpperBound> heads(const Param& weight, int64_t heads) = 0;  // of equal row blocks
+  // σ(D·W), D scaling the row blocks.
+  virtual UpperBound scaled_heads(const Param& weight, std::span<const UpperBound> scales) = 0;
+  virtual UpperBound largest_row_rms(const Param& table) = 0;
+  virtual UpperBound largest_entry(const Param& vector) = 0;
+  virtual UpperBound euclidean(const Param& vector) = 0;
+  virtual std::vector<UpperBound> euclidean_heads(const Param& vector, int64_t heads) = 0;
+};
+
+std::unique_ptr<Norms> measured_norms();  // verified, from the weights as they are
+
+struct LayerBound {
+  std::string name;
+  Bound bound;
+};
+
+struct Walk {
+  explicit Walk(Norms& source) : norms(source) {}
+  Norms& norms;
+  std::vector<LayerBound> layers = {};
+
+  Bound pass(const std::string& name, const Bound& bound) {
+    layers.push_back({name, bound});
+    return bound;
+  }
+};
+
+// ---- Models
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  // Tokens [B, T] → logits [B, T, V]; pixels [B, D] → logits [B, C]. In float32 but for float64 weights.
+  virtual at::Tensor forward(const at::Tensor& inputs, Pass& pass) const = 0;
+
+  // From inputs whose norm is at most `domain` (embedded sequences, or pixels) to the logits, RMS to RMS.
+  virtual Bound bound(const UpperBound& domain, Walk& walk) const = 0;
+
+  // The smallest domain that holds every input that the model can be given: the largest row of the embedding, or 1 for
+  // pixels between 0 and 1.
+  virtual UpperBound input_bound(Norms& norms) const = 0;
+
+  const ModelOptions& options() const { return options_; }
+
+  // Named as in Hugging Face's layout, in the order in which the signal meets them.
+  const std::vector<Param>& params() const { return params_; }
+
+ protected:
+  explicit Model(ModelOptions options) : options_(std::move(options)) {}
+  ModelOptions options_;
+  std::vector<Param> params_;
+};
+
+// With initial weights that depend on the seed alone; float32 unless told otherwise.
+std::unique_ptr<Model> make_model(const ModelOptions& options, uint64_t seed,
+                                  at::ScalarType dtype = at::kFloat);
+
+}  // namespace bridle

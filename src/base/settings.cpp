@@ -1,0 +1,160 @@
+#include "base/settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/nearest.h"
+#include "bridle/error.h"
+
+namespace bridle {
+namespace {
+
+const Setting& find(const Settings& settings, const std::string& key, const std::string& origin) {
+  std::vector<std::string> keys;
+  for (const Setting& setting : settings) {
+    if (setting.key == key) return setting;
+    keys.push_back(setting.key);
+  }
+  const std::string meant = nearest_word(key, keys);
+  throw InputError("settings", fmt::format("{}: there is no key '{}'{}", origin, key,
+                                           meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+}
+
+const char* type_name(const Setting::Place& place) {
+  constexpr const char* names[] = {"true or false", "an integer", "a nonnegative integer",
+                                   "a number",      "a string",   "a list of integers"};
+  return names[place.index()];
+}
+
+// Stores a TOML value; false where it is of another type.
+struct Store {
+  const toml::node& node;
+  bool operator()(bool* out) const { return take(node.value_exact<bool>(), out); }
+  bool operator()(int64_t* out) const { return take(node.value_exact<int64_t>(), out); }
+  bool operator()(uint64_t* out) const {
+    const auto value = node.value_exact<int64_t>();
+    if (!value || *value < 0) return false;
+    *out = static_cast<uint64_t>(*value);
+    return true;
+  }
+  bool operator()(double* out) const {
+    if (const auto whole = node.value_exact<int64_t>())
+      return take(std::optional(static_cast<double>(*whole)), out);
+    return take(node.value_exact<double>(), out);
+  }
+  bool operator()(std::string* out) const { return take(node.value_exact<std::string>(), out); }
+  bool operator()(std::vector<int64_t>* out) const {
+    const toml::array* list = node.as_array();
+    if (list == nullptr) return false;
+    std::vector<int64_t> values;
+    for (const toml::node& entry : *list) {
+      const auto value = entry.value_exact<int64_t>();
+      if (!value) return false;
+      values.push_back(*value);
+    }
+    *out = std::move(values);
+    return true;
+  }
+  template <class T>
+  static bool take(const std::optional<T>& value, T* out) {
+    if (value) *out = *value;
+    return value.has_value();
+  }
+};
+
+std::string text_of(const toml::node& node) {
+  std::ostringstream out;
+  node.visit([&out](const auto& value) { out << value; });
+  return out.str();
+}
+
+void store(const Settings& settings, const std::string& key, const toml::node& node,
+           const std::string& origin) {
+  const Setting& setting = find(settings, key, origin);
+  if (!std::visit(Store{node}, setting.place))
+    throw InputError("settings", fmt::format("{}: {} = {} is not {}", origin, key, text_of(node),
+                                             type_name(setting.place)));
+}
+
+void store_table(const Settings& settings, const toml::table& table, const std::string& prefix,
+                 const std::string& origin) {
+  for (const auto& [name, node] : table) {
+    const std::string key = prefix + std::string(name.str());
+    if (const toml::table* inner = node.as_table())
+      store_table(settings, *inner, key + ".", origin);
+    else
+      store(settings, key, node, origin);
+  }
+}
+
+toml::table parse(std::string_view text, const std::string& origin) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    throw InputError("settings",
+                     fmt::format("{}, line {}: {}", origin, error.source().begin.line, error.description()));
+  }
+}
+
+}  // namespace
+
+void read_toml(const Settings& settings, std::string_view text, const std::string& origin) {
+  store_table(settings, parse(text, origin), "", origin);
+}
+
+void set_value(const Settings& settings, const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  const std::string origin = fmt::format("--set {}", assignment);
+  if (equals == std::string::npos || equals == 0)
+    throw InputError("settings", fmt::format("{}: it takes section.key=value", origin));
+  const std::string key = assignment.substr(0, equals);
+  const std::string value = assignment.substr(equals + 1);
+  const Setting& setting = find(settings, key, origin);
+  if (auto* const* text = std::get_if<std::string*>(&setting.place);
+      text != nullptr && !value.starts_with('"') && !value.starts_with('\'')) {
+    **text = value;
+    return;
+  }
+  store(settings, key, *parse("value = " + value, origin).get("value"), origin);
+}
+
+std::string value_text(const Setting& setting) {
+  struct Text {
+    std::string operator()(const bool* value) const { return *value ? "true" : "false"; }
+    std::string operator()(const int64_t* value) const { return fmt::format("{}", *value); }
+    std::string operator()(const uint64_t* value) const { return fmt::format("{}", *value); }
+    std::string operator()(const double* value) const {
+      if (std::isinf(*value)) return *value > 0 ? "inf" : "-inf";
+      const std::string text = fmt::format("{}", *value);
+      return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+    }
+    std::string operator()(const std::string* value) const {
+      std::ostringstream out;
+      out << toml::value<std::string>(*value);
+      return out.str();
+    }
+    std::string operator()(const std::vector<int64_t>* value) const {
+      return fmt::format("[{}]", fmt::join(*value, ", "));
+    }
+  };
+  return std::visit(Text{}, setting.place);
+}
+
+std::string to_toml(const Settings& settings) {
+  std::string out;
+  std::string section;
+  for (const Setting& setting : settings) {
+    const size_t dot = setting.key.rfind('.');
+    const std::string own = setting.key.substr(0, dot);
+    if (own != section) out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", section = own);
+    out += fmt::format("{} = {}\n", setting.key.substr(dot + 1), value_text(setting));
+  }
+  return out;
+}
+
+}  // namespace bridle

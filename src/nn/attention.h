@@ -1,0 +1,38 @@
+// Causal attention of H heads, d_h = d/H:
+//   logits = (s/d_h)·q·k (+ M_h[i − j]);   y = W_O · c · softmax(logits)·v.
+// The bound, for any number of heads, is statement 5 of docs/theory/modules.md.
+#pragma once
+
+#include <optional>
+
+#include "nn/linear.h"
+#include "nn/rope.h"
+#include "nn/scale.h"
+
+namespace bridle {
+
+class Attention {
+ public:
+  Attention(Weights& weights, const std::string& name);
+  at::Tensor forward(const at::Tensor& x, Pass& pass) const;  // [B, T, d]
+  Bound bound(const Bound& in, Walk& walk) const;
+
+ private:
+  at::Tensor split(const at::Tensor& x) const;            // [B, T, d] → [B, H, T, d_h]
+  at::Tensor added_logits(const at::Tensor& like) const;  // mask and position bias, [H or 1, T, T]
+  UpperBound stretch(const UpperBound& a, Walk& walk) const;
+
+  int64_t heads_;
+  int64_t size_;
+  double softmax_scale_;
+  double dropout_;
+  Linear query_;
+  Linear key_;
+  Linear value_;
+  Linear output_;
+  Scale output_scale_;
+  std::optional<Rope> rope_;
+  std::optional<Param> position_bias_;
+};
+
+}  // namespace bridle

@@ -1,0 +1,35 @@
+#include "nn/embedding.h"
+
+#include <ATen/ops/embedding.h>
+#include <fmt/format.h>
+
+#include "bridle/error.h"
+
+namespace bridle {
+
+Embedding::Embedding(Weights& weights)
+    : table_(weights.table("model.embed_tokens.weight", Role::embedding, weights.options().vocab_size,
+                           weights.options().hidden_size)) {
+  if (weights.options().positions == "learned") {
+    positions_ = weights.table("model.embed_positions.weight", Role::position_embedding,
+                               weights.options().max_position_embeddings, weights.options().hidden_size);
+  }
+}
+
+at::Tensor Embedding::forward(const at::Tensor& tokens, Pass& pass) const {
+  const at::Tensor x = at::embedding(table_.tensor, tokens).to(pass.dtype);
+  if (!positions_) return x;
+  if (tokens.size(1) > positions_->tensor.size(0)) {
+    throw InputError("forward",
+                     fmt::format("{} tokens are more than the {} positions that the model has learned",
+                                 tokens.size(1), positions_->tensor.size(0)));
+  }
+  return x.add(positions_->tensor.narrow(0, 0, tokens.size(1)).to(pass.dtype));
+}
+
+Bound Embedding::bound(const UpperBound& domain, Walk& walk) const {
+  return {.activation = positions_ ? domain + walk.norms.largest_row_rms(*positions_) : domain,
+          .lipschitz = 1.0};
+}
+
+}  // namespace bridle

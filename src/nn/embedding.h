@@ -1,0 +1,22 @@
+// Tokens become rows of a table; learned positions add theirs. The bound speaks of the embedded sequence.
+#pragma once
+
+#include <optional>
+
+#include "nn/weights.h"
+
+namespace bridle {
+
+class Embedding {
+ public:
+  explicit Embedding(Weights& weights);
+  at::Tensor forward(const at::Tensor& tokens, Pass& pass) const;  // [B, T] → [B, T, d]
+  Bound bound(const UpperBound& domain, Walk& walk) const;         // after positions
+  const Param& table() const { return table_; }
+
+ private:
+  Param table_;
+  std::optional<Param> positions_;
+};
+
+}  // namespace bridle

@@ -1,0 +1,35 @@
+#include "nn/feed_forward.h"
+
+#include <cmath>
+
+namespace bridle {
+namespace {
+
+LinearOptions layer(const Weights& weights, Role role) {
+  const ModelOptions& options = weights.options();
+  const bool down = role == Role::mlp_down;
+  const double depth = std::sqrt(2.0 * static_cast<double>(options.num_hidden_layers));
+  return {.role = role,
+          .out = down ? options.hidden_size : options.intermediate_size,
+          .in = down ? options.intermediate_size : options.hidden_size,
+          .zero = down,
+          .deviation = down ? 0.02 / depth : 0.02,
+          .bias = options.bias};
+}
+
+}  // namespace
+
+FeedForward::FeedForward(Weights& weights, const std::string& name)
+    : up_(weights, name + ".up_proj", layer(weights, Role::mlp_up)),
+      down_(weights, name + ".down_proj", layer(weights, Role::mlp_down)),
+      activation_(weights.options().hidden_act, weights.options().activation_divisor) {}
+
+at::Tensor FeedForward::forward(const at::Tensor& x) const {
+  return down_.forward(activation_.forward(up_.forward(x)));
+}
+
+Bound FeedForward::bound(const Bound& in, Walk& walk) const {
+  return down_.bound(activation_.bound(up_.bound(in, walk)), walk);
+}
+
+}  // namespace bridle

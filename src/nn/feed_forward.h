@@ -1,0 +1,21 @@
+// y = W_down · f(W_up · x)/divisor, f GeLU as a rule.
+#pragma once
+
+#include "nn/activation.h"
+#include "nn/linear.h"
+
+namespace bridle {
+
+class FeedForward {
+ public:
+  FeedForward(Weights& weights, const std::string& name);
+  at::Tensor forward(const at::Tensor& x) const;
+  Bound bound(const Bound& in, Walk& walk) const;
+
+ private:
+  Linear up_;
+  Linear down_;
+  Activation activation_;
+};
+
+}  // namespace bridle

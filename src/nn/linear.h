@@ -1,0 +1,36 @@
+// y = Wx (+ b).   ‖y‖ ≤ ‖W‖·‖x‖ + ‖b‖ in RMS norms, ‖W‖ = σ(W)·√(in/out).
+#pragma once
+
+#include <optional>
+
+#include "nn/weights.h"
+
+namespace bridle {
+
+struct LinearOptions {
+  Role role = Role::linear;
+  int64_t out = 0;
+  int64_t in = 0;
+  bool zero = false;        // starts at zero
+  double deviation = 0.02;  // of normal initial values
+  bool bias = false;
+};
+
+class Linear {
+ public:
+  Linear(Weights& weights, const std::string& name, const LinearOptions& options);
+  at::Tensor forward(const at::Tensor& x) const;
+  Bound bound(const Bound& in, Walk& walk) const;
+
+  const Param& weight() const { return weight_; }
+  const std::optional<Param>& bias() const { return bias_; }
+
+ private:
+  Param weight_;
+  std::optional<Param> bias_;
+};
+
+// √(a/b), rounded up.
+UpperBound root_of_ratio(int64_t a, int64_t b);
+
+}  // namespace bridle

@@ -1,0 +1,43 @@
+#include "nn/mlp.h"
+
+#include <fmt/format.h>
+
+namespace bridle {
+
+Mlp::Mlp(const ModelOptions& options, uint64_t seed, at::ScalarType dtype)
+    : Model(options), activation_("relu", 1.0) {
+  Weights weights(options_, seed, dtype, params_);
+  const std::vector<int64_t>& sizes = options.layer_sizes;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+    const bool last = i + 2 == sizes.size();
+    layers_.emplace_back(
+        weights, fmt::format("model.layers.{}", i),
+        LinearOptions{
+            .role = last ? Role::head : Role::linear, .out = sizes[i + 1], .in = sizes[i], .zero = last});
+  }
+}
+
+at::Tensor Mlp::forward(const at::Tensor& pixels, Pass& pass) const {
+  at::Tensor x = pixels.to(pass.dtype);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    x = layers_[i].forward(x);
+    if (i + 1 < layers_.size()) x = activation_.forward(x);
+    if (pass.statistics != nullptr) pass.statistics->record(fmt::format("model.layers.{}", i), x);
+  }
+  return options_.final_scale == 1.0 ? x : x.mul(options_.final_scale);
+}
+
+Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
+  Bound x{.activation = domain, .lipschitz = 1.0};
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    x = layers_[i].bound(x, walk);
+    if (i + 1 < layers_.size())
+      x = activation_.bound(x);
+    else
+      x = x.affine(std::abs(options_.final_scale));
+    walk.pass(fmt::format("model.layers.{}", i), x);
+  }
+  return x;
+}
+
+}  // namespace bridle

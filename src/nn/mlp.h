@@ -1,0 +1,24 @@
+// The multilayer perceptron: linear layers with ReLU between them, no bias, the last one starting at zero.
+#pragma once
+
+#include <vector>
+
+#include "nn/activation.h"
+#include "nn/linear.h"
+#include "nn/scale.h"
+
+namespace bridle {
+
+class Mlp : public Model {
+ public:
+  Mlp(const ModelOptions& options, uint64_t seed, at::ScalarType dtype);
+  at::Tensor forward(const at::Tensor& pixels, Pass& pass) const override;
+  Bound bound(const UpperBound& domain, Walk& walk) const override;
+  UpperBound input_bound(Norms&) const override { return 1.0; }
+
+ private:
+  std::vector<Linear> layers_;
+  Activation activation_;
+};
+
+}  // namespace bridle

@@ -1,0 +1,96 @@
+// Options of models: what is filled in, what is refused; and making one.
+#include <ATen/ops/abs.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "bridle/error.h"
+#include "bridle/nn.h"
+#include "nn/activation.h"
+#include "nn/mlp.h"
+#include "nn/norm.h"
+#include "nn/transformer.h"
+
+namespace bridle {
+namespace {
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw InputError("model", message);
+}
+
+void check_one_of(const char* key, const std::string& value, std::initializer_list<const char*> allowed) {
+  std::string list;
+  for (const char* name : allowed) {
+    if (value == name) return;
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  }
+  require(false, fmt::format("{} = '{}'; it is one of {}", key, value, list));
+}
+
+void check_transformer(const ModelOptions& o) {
+  const std::pair<const char*, int64_t> counts[] = {{"vocab_size", o.vocab_size},
+                                                    {"hidden_size", o.hidden_size},
+                                                    {"num_hidden_layers", o.num_hidden_layers},
+                                                    {"num_attention_heads", o.num_attention_heads},
+                                                    {"intermediate_size", o.intermediate_size},
+                                                    {"max_position_embeddings", o.max_position_embeddings},
+                                                    {"position_bias_offsets", o.position_bias_offsets}};
+  for (const auto& [key, value] : counts)
+    require(value >= 1, fmt::format("{} = {}; it must be at least 1", key, value));
+  require(o.hidden_size % o.num_attention_heads == 0,
+          fmt::format("hidden_size = {} is not a multiple of num_attention_heads = {}", o.hidden_size,
+                      o.num_attention_heads));
+  require(o.positions != "rope" || o.hidden_size / o.num_attention_heads % 2 == 0,
+          fmt::format("heads of size {}; rope turns pairs, so it must be even",
+                      o.hidden_size / o.num_attention_heads));
+  check_one_of("positions", o.positions, {"rope", "learned", "none"});
+  check_one_of("residual", o.residual, {"convex", "plain"});
+  check_one_of("norm", o.norm, {"none", "tanh", "rms_norm", "layer_norm"});
+  check_one_of("hidden_act", o.hidden_act, {"gelu", "gelu_tanh", "relu"});
+  require(o.activation_divisor > 0.0,
+          fmt::format("activation_divisor = {}; it must be positive", o.activation_divisor));
+  require(o.rope_theta > 0.0, fmt::format("rope_theta = {}; it must be positive", o.rope_theta));
+  require(o.norm_epsilon >= 0.0, fmt::format("norm_epsilon = {}; it cannot be negative", o.norm_epsilon));
+  require(o.dropout >= 0.0 && o.dropout < 1.0, fmt::format("dropout = {}; it is a share below 1", o.dropout));
+  for (const double value :
+       {o.softmax_scale, o.attention_output_scale, o.attention_alpha, o.mlp_alpha, o.final_scale})
+    require(std::isfinite(value),
+            "softmax_scale, attention_output_scale, the alphas and final_scale must be finite");
+}
+
+}  // namespace
+
+ModelOptions resolved(ModelOptions options) {
+  check_one_of("kind", options.kind, {"transformer", "mlp"});
+  check_one_of("initialization", options.initialization, {"orthogonal", "normal"});
+  if (options.kind == "mlp") {
+    require(options.layer_sizes.size() >= 2,
+            fmt::format("layer_sizes has {} entries; it needs input and output", options.layer_sizes.size()));
+    for (const int64_t size : options.layer_sizes)
+      require(size >= 1, fmt::format("layer_sizes holds {}; sizes are at least 1", size));
+    return options;
+  }
+  const double alpha =
+      options.num_hidden_layers < 1 ? 0.0 : 1.0 / (2.0 * static_cast<double>(options.num_hidden_layers));
+  if (options.attention_alpha == 0.0) options.attention_alpha = alpha;
+  if (options.mlp_alpha == 0.0) options.mlp_alpha = alpha;
+  if (options.intermediate_size == 0) options.intermediate_size = 4 * options.hidden_size;
+  if (options.position_bias_offsets == 0) options.position_bias_offsets = options.max_position_embeddings;
+  check_transformer(options);
+  return options;
+}
+
+std::unique_ptr<Model> make_model(const ModelOptions& options, uint64_t seed, at::ScalarType dtype) {
+  const ModelOptions complete = resolved(options);
+  if (complete.kind == "mlp") return std::make_unique<Mlp>(complete, seed, dtype);
+  return std::make_unique<Transformer>(complete, seed, dtype);
+}
+
+void ActivationStatistics::record(const std::string& name, const at::Tensor& x) {
+  const at::Tensor values = x.detach().to(at::kFloat);
+  Layer& layer = layers[name];
+  layer.largest_rms = std::max(layer.largest_rms, values.square().mean(-1).max().sqrt().item<double>());
+  layer.largest_entry = std::max(layer.largest_entry, values.abs().max().item<double>());
+}
+
+}  // namespace bridle

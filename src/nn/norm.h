@@ -1,0 +1,29 @@
+// What may stand where the paper has no norm: nothing, tanh, RMSNorm, LayerNorm. With ε > 0 the last two are
+// max|g|/√ε-Lipschitz in the RMS norm, and unbounded with ε = 0.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "nn/weights.h"
+
+namespace bridle {
+
+class Norm {
+ public:
+  Norm(Weights& weights, const std::string& name);
+  at::Tensor forward(const at::Tensor& x) const;
+  Bound bound(const Bound& in, Walk& walk) const;
+
+  static bool known(const std::string& name);
+
+ private:
+  enum class Kind { none, tanh, rms_norm, layer_norm };
+  Kind kind_;
+  double epsilon_;
+  int64_t size_;
+  std::optional<Param> gain_;
+  std::optional<Param> bias_;
+};
+
+}  // namespace bridle

@@ -1,0 +1,19 @@
+// convex: y = (1 − α)x + α·f(x);   plain: y = x + f(x).
+#pragma once
+
+#include "bridle/nn.h"
+
+namespace bridle {
+
+class Residual {
+ public:
+  Residual(bool convex, double alpha) : convex_(convex), alpha_(alpha) {}
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& branch) const;
+  Bound bound(const Bound& x, const Bound& branch) const;
+
+ private:
+  bool convex_;
+  double alpha_;
+};
+
+}  // namespace bridle

@@ -1,0 +1,24 @@
+// y = s·x, with s fixed or learned.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "nn/weights.h"
+
+namespace bridle {
+
+class Scale {
+ public:
+  // Learned where the model's scales are.
+  Scale(Weights& weights, const std::string& name, double value);
+  at::Tensor forward(const at::Tensor& x) const;
+  Bound bound(const Bound& in, Walk& walk) const { return in.affine(magnitude(walk)); }
+  UpperBound magnitude(Walk& walk) const;  // |s|
+
+ private:
+  double value_;
+  std::optional<Param> learned_;
+};
+
+}  // namespace bridle

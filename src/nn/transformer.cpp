@@ -1,0 +1,73 @@
+#include "nn/transformer.h"
+
+#include <ATen/ops/linear.h>
+#include <fmt/format.h>
+
+#include "nn/dropout.h"
+
+namespace bridle {
+
+Transformer::Transformer(const ModelOptions& options, uint64_t seed, at::ScalarType dtype) : Model(options) {
+  Weights weights(options_, seed, dtype, params_);
+  const bool convex = options.residual == "convex";
+  weights.attention_residuals_after = weights.mlp_residuals_after = options.num_hidden_layers;
+  embedding_ = std::make_unique<Embedding>(weights);
+  for (int64_t i = 0; i < options.num_hidden_layers; ++i) {
+    const std::string name = fmt::format("model.layers.{}", i);
+    --weights.attention_residuals_after;
+    Norm attention_norm(weights, name + ".input_layernorm");
+    Attention attention(weights, name + ".self_attn");
+    --weights.mlp_residuals_after;
+    Norm mlp_norm(weights, name + ".post_attention_layernorm");
+    FeedForward mlp(weights, name + ".mlp");
+    blocks_.push_back({name, attention_norm, attention, Residual(convex, options.attention_alpha), mlp_norm,
+                       mlp, Residual(convex, options.mlp_alpha)});
+  }
+  norm_ = std::make_unique<Norm>(weights, "model.norm");
+  if (!options.tie_embeddings)
+    head_.emplace(
+        weights, "lm_head",
+        LinearOptions{
+            .role = Role::head, .out = options.vocab_size, .in = options.hidden_size, .zero = true});
+  final_scale_.emplace(weights, "final_scale", options.final_scale);
+}
+
+at::Tensor Transformer::forward(const at::Tensor& tokens, Pass& pass) const {
+  const auto seen = [&pass](const std::string& name, const at::Tensor& x) {
+    if (pass.statistics != nullptr) pass.statistics->record(name, x);
+    return x;
+  };
+  at::Tensor x =
+      seen("model.embed_tokens", dropout(embedding_->forward(tokens, pass), options_.dropout, pass));
+  for (const Block& block : blocks_) {
+    const at::Tensor attended = block.attention.forward(block.attention_norm.forward(x), pass);
+    x = seen(block.name + ".self_attn",
+             block.attention_residual.forward(x, dropout(attended, options_.dropout, pass)));
+    const at::Tensor fed = block.mlp.forward(block.mlp_norm.forward(x));
+    x = seen(block.name + ".mlp", block.mlp_residual.forward(x, dropout(fed, options_.dropout, pass)));
+  }
+  x = norm_->forward(x);
+  const at::Tensor logits =
+      head_ ? head_->forward(x) : at::linear(x, embedding_->table().tensor.to(x.scalar_type()));
+  return seen("lm_head", final_scale_->forward(logits));
+}
+
+Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
+  Bound x = walk.pass("model.embed_tokens", embedding_->bound(domain, walk));
+  for (const Block& block : blocks_) {
+    const Bound attended = block.attention.bound(block.attention_norm.bound(x, walk), walk);
+    x = walk.pass(block.name + ".self_attn", block.attention_residual.bound(x, attended));
+    x = walk.pass(block.name + ".mlp",
+                  block.mlp_residual.bound(x, block.mlp.bound(block.mlp_norm.bound(x, walk), walk)));
+  }
+  x = norm_->bound(x, walk);
+  if (head_) {
+    x = head_->bound(x, walk);
+  } else {
+    x = x.affine(walk.norms.matrix(embedding_->table()) *
+                 root_of_ratio(options_.hidden_size, options_.vocab_size));
+  }
+  return walk.pass("lm_head", final_scale_->bound(x, walk));
+}
+
+}  // namespace bridle

@@ -1,0 +1,42 @@
+// The Lipschitz transformer: embedding, blocks of attention and feed-forward layers in convex residuals, head. Its options
+// also make nanoGPT's GPT of it (recipes/shakespeare_nanogpt.toml).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nn/attention.h"
+#include "nn/embedding.h"
+#include "nn/feed_forward.h"
+#include "nn/norm.h"
+#include "nn/residual.h"
+
+namespace bridle {
+
+class Transformer : public Model {
+ public:
+  Transformer(const ModelOptions& options, uint64_t seed, at::ScalarType dtype);
+  at::Tensor forward(const at::Tensor& tokens, Pass& pass) const override;
+  Bound bound(const UpperBound& domain, Walk& walk) const override;
+  UpperBound input_bound(Norms& norms) const override { return norms.largest_row_rms(embedding_->table()); }
+
+ private:
+  struct Block {
+    std::string name;
+    Norm attention_norm;
+    Attention attention;
+    Residual attention_residual;
+    Norm mlp_norm;
+    FeedForward mlp;
+    Residual mlp_residual;
+  };
+
+  std::unique_ptr<Embedding> embedding_;
+  std::vector<Block> blocks_;
+  std::unique_ptr<Norm> norm_;
+  std::optional<Linear> head_;  // none: the embedding
+  std::optional<Scale> final_scale_;
+};
+
+}  // namespace bridle

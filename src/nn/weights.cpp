@@ -1,0 +1,54 @@
+#include "nn/weights.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/linalg_qr.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+
+namespace bridle {
+namespace {
+
+// Semi-orthogonal, uniformly distributed: QR with the signs of R's diagonal taken out. Tall or wide.
+at::Tensor semi_orthogonal(const at::Tensor& gaussian) {
+  const bool wide = gaussian.size(0) < gaussian.size(1);
+  const auto [q, r] = at::linalg_qr(wide ? gaussian.t() : gaussian);
+  const at::Tensor signed_q = q.mul(r.diagonal().sign());
+  return (wide ? signed_q.t() : signed_q).contiguous();
+}
+
+}  // namespace
+
+at::Tensor Weights::normal(at::IntArrayRef shape) const {
+  return random_normal(shape, {.seed = seed_, .stream = Stream::initial_weights, .step = params_.size()},
+                       at::kDouble);
+}
+
+Param Weights::add(const std::string& name, Role role, const at::Tensor& values) {
+  params_.push_back({.name = name,
+                     .tensor = values.to(dtype_).contiguous().requires_grad_(true),
+                     .role = role,
+                     .attention_residuals_after = attention_residuals_after,
+                     .mlp_residuals_after = mlp_residuals_after});
+  return params_.back();
+}
+
+Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t in, bool zero,
+                      double deviation) {
+  if (options_.initialization == "normal") return add(name, role, normal({out, in}).mul_(deviation));
+  if (zero) return add(name, role, at::zeros({out, in}, at::kDouble));
+  const double unit = std::sqrt(static_cast<double>(out) / static_cast<double>(in));
+  return add(name, role, semi_orthogonal(normal({out, in})).mul_(unit));
+}
+
+Param Weights::table(const std::string& name, Role role, int64_t rows, int64_t columns) {
+  const at::Tensor values = normal({rows, columns});
+  if (options_.initialization == "normal") return add(name, role, values.mul(0.02));
+  return add(name, role, values.div(values.square().mean(1, /*keepdim=*/true).sqrt()));
+}
+
+Param Weights::vector(const std::string& name, Role role, at::IntArrayRef shape, double value) {
+  return add(name, role, at::full(shape, value, at::kDouble));
+}
+
+}  // namespace bridle

@@ -1,0 +1,83 @@
+#include "base/settings.h"
+
+#include "bridle/error.h"
+#include "file_support.h"
+
+namespace bridle {
+namespace {
+
+struct Options {
+  bool flag = false;
+  int64_t count = 3;
+  uint64_t seed = 1;
+  double rate = 0.1;
+  std::string word = "plain";
+  std::vector<int64_t> sizes = {1, 2};
+};
+
+Settings settings_of(Options& options) {
+  return {{"a.flag", &options.flag, ""}, {"a.count", &options.count, ""}, {"a.seed", &options.seed, ""},
+          {"b.rate", &options.rate, ""}, {"b.word", &options.word, ""},   {"b.sizes", &options.sizes, ""}};
+}
+
+TEST(Settings, AreReadFromToml) {
+  Options options;
+  read_toml(settings_of(options),
+            "[a]\nflag = true\ncount = -7\n[b]\nrate = 2\nword = \"x y\"\nsizes = [4, 5, 6]\n", "test");
+  EXPECT_TRUE(options.flag);
+  EXPECT_EQ(options.count, -7);
+  EXPECT_EQ(options.seed, 1U);
+  EXPECT_EQ(options.rate, 2.0);
+  EXPECT_EQ(options.word, "x y");
+  EXPECT_EQ(options.sizes, (std::vector<int64_t>{4, 5, 6}));
+}
+
+TEST(Settings, ArePrintedAndReadBackToTheLastBit) {
+  Options options{
+      .flag = true, .count = -1, .seed = 1U << 31, .rate = 0.1 + 0.2, .word = "quo\"te\\\n", .sizes = {}};
+  const std::string text = to_toml(settings_of(options));
+  Options copy;
+  read_toml(settings_of(copy), text, "test");
+  EXPECT_EQ(copy.rate, options.rate);
+  EXPECT_EQ(copy.word, options.word);
+  EXPECT_TRUE(copy.sizes.empty());
+  EXPECT_EQ(to_toml(settings_of(copy)), text);
+  options.rate = 3.0;
+  EXPECT_NE(to_toml(settings_of(options)).find("rate = 3.0\n"), std::string::npos);
+}
+
+TEST(Settings, AreSetOneByOne) {
+  Options options;
+  const Settings settings = settings_of(options);
+  set_value(settings, "a.flag=true");
+  set_value(settings, "b.rate=1e-3");
+  set_value(settings, "b.word=soft_cap");
+  set_value(settings, "b.sizes=[7]");
+  EXPECT_TRUE(options.flag);
+  EXPECT_EQ(options.rate, 1e-3);
+  EXPECT_EQ(options.word, "soft_cap");
+  EXPECT_EQ(options.sizes, std::vector<int64_t>{7});
+  set_value(settings, "b.word=\"two words\"");
+  EXPECT_EQ(options.word, "two words");
+}
+
+TEST(Settings, RefuseWhatTheyDoNotKnow) {
+  Options options;
+  const Settings settings = settings_of(options);
+  EXPECT_ERROR(read_toml(settings, "[b]\nrat = 1\n", "r.toml"), InputError,
+               "r.toml: there is no key 'b.rat'; did you mean 'b.rate'?");
+  EXPECT_ERROR(read_toml(settings, "[b]\nrate = \"1\"\n", "r.toml"), InputError,
+               "b.rate = '1' is not a number");
+  EXPECT_ERROR(read_toml(settings, "[a]\ncount = 1.5\n", "r.toml"), InputError,
+               "a.count = 1.5 is not an integer");
+  EXPECT_ERROR(read_toml(settings, "[a]\nseed = -1\n", "r.toml"), InputError, "not a nonnegative integer");
+  EXPECT_ERROR(read_toml(settings, "[b]\nsizes = [1, \"x\"]\n", "r.toml"), InputError,
+               "not a list of integers");
+  EXPECT_ERROR(read_toml(settings, "[a]\n\nflag = = 1\n", "r.toml"), InputError, "r.toml, line 3");
+  EXPECT_ERROR(set_value(settings, "b.rate"), InputError, "it takes section.key=value");
+  EXPECT_ERROR(set_value(settings, "b.rate=fast"), InputError, "--set b.rate=fast");
+  EXPECT_ERROR(set_value(settings, "b.rte=1"), InputError, "did you mean 'b.rate'?");
+}
+
+}  // namespace
+}  // namespace bridle

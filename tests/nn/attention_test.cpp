@@ -1,0 +1,136 @@
+#include "nn/attention.h"
+
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include "nn_support.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+using test::Bench;
+
+TEST(AttentionModule, GradientsAreThoseOfFiniteDifferences) {
+  for (const bool extras : {false, true}) {
+    ModelOptions options = test::small_transformer();
+    options.position_bias = options.bias = options.learnable_scales = extras;
+    options.position_bias_offsets = extras ? 3 : 0;
+    Bench bench(options);
+    const Attention attention(bench.weights, "attention");
+    bench.randomize_(0.5);
+    const at::Tensor x = test::normal({2, 6, 16}, 1).requires_grad_(true);
+    auto tensors = bench.tensors(x);
+    if (extras) {  // a bias of the keys moves all logits of a row alike: its gradient is zero
+      std::erase_if(tensors, [&](const at::Tensor& t) { return t.is_same(bench.params[3].tensor); });
+      ASSERT_EQ(bench.params[3].name, "attention.k_proj.bias");
+    }
+    test::expect_gradients([&] { return attention.forward(x, bench.pass); }, tensors);
+  }
+}
+
+TEST(AttentionModule, SeesOnlyThePast) {
+  Bench bench(test::small_transformer());
+  const Attention attention(bench.weights, "attention");
+  bench.randomize_(0.5);
+  const at::Tensor x = test::normal({1, 6, 16}, 1);
+  at::Tensor changed = x.clone();
+  changed.select(1, 4).add_(1.0);
+  const at::Tensor difference =
+      attention.forward(x, bench.pass).sub(attention.forward(changed, bench.pass)).abs().amax({0, 2});
+  EXPECT_EQ(difference.narrow(0, 0, 4).max().item<double>(), 0.0);
+  EXPECT_GT(difference[4].item<double>(), 1e-3);
+}
+
+TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRest) {
+  ModelOptions options = test::small_transformer();
+  options.position_bias = true;
+  options.position_bias_offsets = 3;
+  options.positions = "none";
+  options.softmax_scale = 0.0;  // position alone decides
+  Bench bench(options);
+  const Attention attention(bench.weights, "attention");
+  {
+    const at::NoGradGuard no_gradients;
+    for (const Param& param : bench.params) {
+      if (param.role == Role::position_bias) param.tensor.select(1, 1).fill_(100.0);  // one token back
+      if (param.role == Role::attention_output) param.tensor.copy_(test::normal({16, 16}, 2));
+    }
+  }
+  const at::Tensor x = test::normal({1, 6, 16}, 1);
+  at::Tensor changed = x.clone();
+  changed.select(1, 2).add_(1.0);
+  const at::Tensor difference =
+      attention.forward(x, bench.pass).sub(attention.forward(changed, bench.pass)).abs().amax({0, 2});
+  EXPECT_GT(difference[3].item<double>(), 1e-2);
+  EXPECT_LT(difference[2].item<double>(), 1e-12);
+  EXPECT_LT(difference[5].item<double>(), 1e-12);
+}
+
+// Random weights, several heads, scales and radii: what a search finds stays below the bound.
+TEST(AttentionModule, StretchAndActivationStayBelowTheBound) {
+  for (const int64_t heads : {1, 2, 4}) {
+    for (const double scale : {0.3, 1.0, 4.0}) {
+      for (const bool extras : {false, true}) {
+        ModelOptions options = test::small_transformer();
+        options.num_attention_heads = heads;
+        options.softmax_scale = scale;
+        options.attention_output_scale = 1.0;
+        options.position_bias = options.bias = extras;
+        Bench bench(options, at::kFloat, 3 + static_cast<uint64_t>(heads));
+        const Attention attention(bench.weights, "attention");
+        bench.randomize_(0.35, static_cast<uint64_t>(10 * scale) + 5);
+        const auto norms = measured_norms();
+        Walk walk(*norms);
+        const double a = 1.3;
+        const Bound bound = attention.bound({.activation = a, .lipschitz = 1.0}, walk);
+        Pass pass;
+        const auto f = [&](const at::Tensor& x) {
+          return attention.forward(x.to(at::kFloat), pass).to(at::kDouble);
+        };
+        EXPECT_LE(test::observed_stretch(f, {1, 5, 16}, a, 7), bound.lipschitz.to_double() * 1.01);
+        for (uint64_t seed = 0; seed < 20; ++seed) {
+          const at::Tensor x = test::normal({1, 5, 16}, seed);
+          const at::Tensor inside = x.mul(a).div(x.square().mean(-1, true).sqrt());
+          EXPECT_LE(test::largest_rms(f(inside)), bound.activation.to_double() * (1 + 1e-6));
+        }
+      }
+    }
+  }
+}
+
+// Heads that read different tokens: with orthogonal weights the paper's rule says 1, and this example exceeds it.
+TEST(AttentionModule, SeveralHeadsExceedThePapersRuleAndKeepOurs) {
+  constexpr int64_t kHeads = 4;
+  ModelOptions options = test::small_transformer();
+  options.num_attention_heads = kHeads;
+  options.positions = "none";
+  options.attention_output_scale = 1.0;
+  options.position_bias = true;
+  Bench bench(options, at::kFloat);
+  const Attention attention(bench.weights, "attention");
+  {
+    const at::NoGradGuard no_gradients;
+    for (const Param& param : bench.params) {
+      if (param.role == Role::position_bias) {
+        param.tensor.zero_();
+        for (int64_t h = 0; h < kHeads; ++h) param.tensor[h][h] = 200.0;  // head h reads h tokens back
+      } else if (param.role == Role::value || param.role == Role::attention_output) {
+        param.tensor.zero_();
+        param.tensor.fill_diagonal_(1.0);
+      }
+    }
+  }
+  at::Tensor x = test::normal({1, kHeads, 16}, 1).zero_();
+  for (int64_t h = 0; h < kHeads; ++h)
+    x[0][kHeads - 1 - h].narrow(0, 4 * h, 4).fill_(2.0);  // RMS 1, all in the head that reads it
+  Pass pass;
+  const double observed = test::largest_rms(attention.forward(x.to(at::kFloat), pass));
+  const auto norms = measured_norms();
+  Walk walk(*norms);
+  EXPECT_NEAR(observed, 2.0, 1e-5);  // √H, where the paper's activation bound is 1
+  EXPECT_LE(observed, attention.bound({}, walk).activation.to_double() * (1 + 1e-6));
+}
+
+}  // namespace
+}  // namespace bridle

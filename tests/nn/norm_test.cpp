@@ -1,0 +1,56 @@
+#include "nn/norm.h"
+
+#include <gtest/gtest.h>
+
+#include "nn_support.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+using test::Bench;
+
+ModelOptions with_norm(const char* norm, double epsilon) {
+  ModelOptions options = test::small_transformer();
+  options.norm = norm;
+  options.norm_epsilon = epsilon;
+  options.bias = true;
+  return options;
+}
+
+TEST(NormModule, GradientsAreThoseOfFiniteDifferences) {
+  for (const char* name : {"tanh", "rms_norm", "layer_norm"}) {
+    Bench bench(with_norm(name, 1e-5));
+    const Norm norm(bench.weights, "norm");
+    bench.randomize_(0.7);
+    const at::Tensor x = test::normal({3, 16}, 1).requires_grad_(true);
+    test::expect_gradients([&] { return norm.forward(x); }, bench.tensors(x));
+  }
+}
+
+TEST(NormModule, StretchStaysBelowTheBoundAndComesNearIt) {
+  for (const char* name : {"tanh", "rms_norm", "layer_norm"}) {
+    Bench bench(with_norm(name, 0.01), at::kFloat);
+    const Norm norm(bench.weights, "norm");
+    const auto norms = measured_norms();
+    Walk walk(*norms);
+    const double bound = norm.bound({}, walk).lipschitz.to_double();
+    const double observed = test::observed_stretch(
+        [&](const at::Tensor& x) { return norm.forward(x.to(at::kFloat)).to(at::kDouble); }, {1, 16}, 1e-3,
+        7);
+    EXPECT_LE(observed, bound * 1.001) << name;
+    EXPECT_GE(observed, bound * 0.8) << name;
+  }
+}
+
+TEST(NormModule, HasNoBoundWithoutEpsilon) {
+  Bench bench(with_norm("layer_norm", 0.0), at::kFloat);
+  const Norm norm(bench.weights, "norm");
+  const auto norms = measured_norms();
+  Walk walk(*norms);
+  EXPECT_TRUE(norm.bound({}, walk).lipschitz.is_unbounded());
+  EXPECT_FALSE(norm.bound({}, walk).activation.is_unbounded());
+}
+
+}  // namespace
+}  // namespace bridle

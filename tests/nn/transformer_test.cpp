@@ -1,0 +1,128 @@
+#include "nn/transformer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <gtest/gtest.h>
+
+#include "nn_support.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+at::Tensor some_tokens() { return random_integers({2, 6}, 11, {.seed = 1}); }
+
+void randomize_(const Model& model, double deviation) {
+  const at::NoGradGuard no_gradients;
+  uint64_t seed = 40;
+  for (const Param& param : model.params())
+    param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
+}
+
+ModelOptions nanogpt() {
+  ModelOptions options = test::small_transformer();
+  options.positions = "learned";
+  options.hidden_act = "gelu";
+  options.activation_divisor = options.attention_output_scale = 1.0;
+  options.softmax_scale = 2.0;
+  options.residual = "plain";
+  options.norm = "layer_norm";
+  options.bias = options.tie_embeddings = true;
+  options.initialization = "normal";
+  return options;
+}
+
+TEST(TransformerModel, GradientsAreThoseOfFiniteDifferences) {
+  ModelOptions extras = test::small_transformer();
+  extras.position_bias = extras.learnable_scales = true;
+  extras.norm = "rms_norm";
+  for (const ModelOptions& options : {test::small_transformer(), extras, nanogpt()}) {
+    const auto model = make_model(options, 1, at::kDouble);
+    randomize_(*model, 0.3);
+    std::vector<at::Tensor> tensors;
+    for (const Param& param : model->params()) {
+      if (!param.name.ends_with("k_proj.bias"))
+        tensors.push_back(param.tensor);  // moves all logits of a row alike
+    }
+    Pass pass{.dtype = at::kDouble};
+    test::expect_gradients([&] { return model->forward(some_tokens(), pass); }, tensors);
+  }
+}
+
+TEST(TransformerModel, HasHuggingFacesNamesInTheOrderOfTheSignal) {
+  const auto model = make_model(test::small_transformer(), 1);
+  std::vector<std::string> names;
+  for (const Param& param : model->params()) names.push_back(param.name);
+  ASSERT_EQ(names.size(), 14U);
+  EXPECT_EQ(names[0], "model.embed_tokens.weight");
+  EXPECT_EQ(names[1], "model.layers.0.self_attn.q_proj.weight");
+  EXPECT_EQ(names[4], "model.layers.0.self_attn.o_proj.weight");
+  EXPECT_EQ(names[5], "model.layers.0.mlp.up_proj.weight");
+  EXPECT_EQ(names[13], "lm_head.weight");
+  EXPECT_EQ(model->params()[0].attention_residuals_after, 2);
+  EXPECT_EQ(model->params()[1].attention_residuals_after, 1);
+  EXPECT_EQ(model->params()[1].mlp_residuals_after, 2);
+  EXPECT_EQ(model->params()[5].mlp_residuals_after, 1);
+  EXPECT_EQ(model->params()[13].mlp_residuals_after, 0);
+}
+
+// The whole network as a function of the embedded sequence: we move the rows that its tokens read.
+TEST(TransformerModel, StretchStaysBelowTheBound) {
+  ModelOptions biased = test::small_transformer();
+  biased.position_bias = true;
+  biased.softmax_scale = 3.0;
+  ModelOptions gpt = nanogpt();
+  gpt.tie_embeddings = false;
+  for (const ModelOptions& options : {test::small_transformer(), biased, gpt}) {
+    const auto model = make_model(options, 1);
+    randomize_(*model, 0.3);
+    const auto norms = measured_norms();
+    Walk walk(*norms);
+    const Bound bound = model->bound(1.0, walk);
+    EXPECT_EQ(walk.layers.size(), 6U);
+    const at::Tensor tokens =
+        at::arange(6, at::kLong).view({1, 6});  // so the first six rows are the embedded sequence
+    const Param& table = model->params()[0];
+    Pass pass;
+    double most = 0.0;
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      const at::NoGradGuard no_gradients;
+      const auto logits = [&](const at::Tensor& rows) {
+        table.tensor.narrow(0, 0, 6).copy_(rows);
+        return model->forward(tokens, pass);
+      };
+      at::Tensor rows = test::normal({6, 16}, seed);
+      rows = rows.div(rows.square().mean(1, true).sqrt()).mul(0.99);
+      const at::Tensor change = test::normal({6, 16}, seed + 1000).mul(1e-3);
+      most = std::max(most,
+                      test::largest_rms(logits(rows.add(change)).sub(logits(rows))) / test::largest_rms(change));
+    }
+    EXPECT_LE(most, bound.lipschitz.to_double());
+    EXPECT_GT(most, 0.0);
+  }
+}
+
+TEST(TransformerModel, RecordsActivations) {
+  const auto model = make_model(test::small_transformer(), 1);
+  ActivationStatistics statistics;
+  Pass pass{.statistics = &statistics};
+  model->forward(some_tokens(), pass);
+  ASSERT_EQ(statistics.layers.size(), 6U);
+  EXPECT_NEAR(statistics.layers.at("model.embed_tokens").largest_rms, 1.0, 1e-6);
+  EXPECT_GT(statistics.layers.at("model.embed_tokens").largest_entry, 1.0);
+  EXPECT_NEAR(statistics.layers.at("model.layers.0.mlp").largest_rms, 0.75 * 0.75,
+              1e-6);  // out-projections start at zero
+}
+
+TEST(TransformerModel, RunsInBfloat16CloseToFloat32) {
+  const auto model = make_model(test::small_transformer(), 1);
+  randomize_(*model, 0.3);
+  Pass exact;
+  Pass rough{.dtype = at::kBFloat16};
+  const at::Tensor a = model->forward(some_tokens(), exact);
+  const at::Tensor b = model->forward(some_tokens(), rough).to(at::kFloat);
+  EXPECT_LT(a.sub(b).abs().max().item<double>(), 0.05 * a.abs().max().item<double>());
+}
+
+}  // namespace
+}  // namespace bridle

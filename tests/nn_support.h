@@ -1,0 +1,41 @@
+// What tests of modules need: gradients against finite differences, and the largest stretch that a search finds.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <vector>
+
+#include "bridle/nn.h"
+#include "nn/weights.h"
+
+namespace bridle::test {
+
+// Central differences in float64 of Σ r·f() along random directions of each tensor, against autograd.
+void expect_gradients(const std::function<at::Tensor()>& f, const std::vector<at::Tensor>& tensors);
+
+// Weights of a module that is tested by itself, in float64, so that finite differences mean something.
+struct Bench {
+  explicit Bench(const ModelOptions& model_options, at::ScalarType dtype = at::kDouble, uint64_t seed = 3)
+      : options(resolved(model_options)), weights(options, seed, dtype, params) {}
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  std::vector<at::Tensor> tensors(const at::Tensor& x) const;
+  void randomize_(double deviation, uint64_t seed = 5);  // every weight, the zero ones too
+
+  ModelOptions options;
+  std::vector<Param> params;
+  Weights weights;
+  Pass pass{.dtype = at::kDouble};
+};
+
+ModelOptions small_transformer();
+
+double largest_rms(const at::Tensor& x);  // over the last dimension
+
+// ‖f(x) − f(y)‖/‖x − y‖ in largest-RMS norms over random and ascended pairs in the ball of radius `a`; never above what f
+// really does.
+double observed_stretch(const std::function<at::Tensor(const at::Tensor&)>& f, at::IntArrayRef shape,
+                        double a, uint64_t seed);
+
+}  // namespace bridle::test
