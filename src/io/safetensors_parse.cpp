@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/nearest.h"
 #include "io/safetensors_header.h"
@@ -68,7 +69,7 @@ void HeaderReader::unexpected(const std::string& what) const {
   if (place_ == Place::metadata) wanted = "a string";
   if (place_ == Place::entry) wanted = key_ == "dtype" ? "a string" : "a list";
   if (place_ == Place::list) wanted = "an integer from 0 to 2^64 - 1";
-  const std::string of = place_ == Place::names ? "is" : in_quotes(key_) + " holds";
+  const std::string of = place_ == Place::names ? "its value is" : in_quotes(key_) + " holds";
   refuse(fmt::format("{} {}, where {} belongs", of, what, wanted));
 }
 
@@ -90,7 +91,7 @@ bool HeaderReader::start_object(size_t /*size*/) {
 bool HeaderReader::key(std::string& word) {
   if (place_ == Place::names) {
     name_ = word;
-    if (!names_.insert(word).second) refuse("comes twice");
+    if (!names_.insert(word).second) refuse("its name comes twice");
     return true;
   }
   key_ = word;

@@ -56,10 +56,11 @@ TEST(SafetensorsParse, DoesNotStopAtAZeroByte) {
 TEST(SafetensorsParse, RefusesWhatComesTwice) {
   const std::string fields = R"("dtype":"U8","shape":[],"data_offsets":[0,1])";
   EXPECT_ERROR(parse(R"({"w":{)" + fields + R"(},"w":{)" + fields + "}}"), InputError,
-               "tensor \"w\": comes twice");
+               "tensor \"w\": its name comes twice");
   EXPECT_ERROR(parse(of_tensor(fields + R"(,"shape":[])")), InputError,
                "tensor \"w\": key \"shape\" comes twice");
-  EXPECT_ERROR(parse(R"({"__metadata__":{},"__metadata__":{}})"), InputError, "__metadata__: comes twice");
+  EXPECT_ERROR(parse(R"({"__metadata__":{},"__metadata__":{}})"), InputError,
+               "__metadata__: its name comes twice");
   EXPECT_ERROR(parse(R"({"__metadata__":{"a":"1","\u0061":"2"}})"), InputError, "key \"a\" comes twice");
 }
 
@@ -78,8 +79,9 @@ TEST(SafetensorsParse, RefusesAnEntryWithoutAllItsKeys) {
 }
 
 TEST(SafetensorsParse, RefusesValuesOfAnotherKind) {
-  EXPECT_ERROR(parse(R"({"w":5})"), InputError, "tensor \"w\": is 5, where an object with dtype, shape");
-  EXPECT_ERROR(parse(R"({"w":[]})"), InputError, "tensor \"w\": is a list");
+  EXPECT_ERROR(parse(R"({"w":5})"), InputError,
+               "tensor \"w\": its value is 5, where an object with dtype, shape");
+  EXPECT_ERROR(parse(R"({"w":[]})"), InputError, "tensor \"w\": its value is a list");
   EXPECT_ERROR(parse(R"({"__metadata__":null})"), InputError,
                "is null, where an object with strings belongs");
   EXPECT_ERROR(parse(R"({"__metadata__":{"a":1}})"), InputError,
@@ -118,7 +120,8 @@ TEST(SafetensorsParse, RefusesMoreDimensionsThanLibTorchTakes) {
 }
 
 TEST(SafetensorsParse, IsNotBroughtDownByDeepNesting) {
-  EXPECT_ERROR(parse(R"({"w":)" + std::string(1000000, '[')), InputError, "tensor \"w\": is a list");
+  EXPECT_ERROR(parse(R"({"w":)" + std::string(1000000, '[')), InputError,
+               "tensor \"w\": its value is a list");
 }
 
 }  // namespace
