@@ -81,7 +81,7 @@ void write_length(OutputFile& out, uint64_t length) {
 void write_tensor(OutputFile& out, const at::Tensor& tensor) {
   constexpr int64_t kChunk = int64_t{1} << 22;
   const at::Tensor bytes =
-      tensor.detach().to(at::kCPU).resolve_neg().contiguous().view({-1}).view(at::kByte);  // [n·element size]
+      tensor.to(at::kCPU).resolve_neg().contiguous().view({-1}).view(at::kByte);  // [n·element size]
   std::vector<std::byte> buffer(static_cast<size_t>(std::min(kChunk, bytes.numel())));
   for (int64_t offset = 0; offset < bytes.numel(); offset += kChunk) {
     const int64_t size = std::min(kChunk, bytes.numel() - offset);
