@@ -1,9 +1,10 @@
 // Whatever happens to a safetensors file, reading it gives an InputError or tensors that fill the file exactly, and
 // touches no byte behind its end: the bytes lie before a page that may not be read.
-#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstring>
 #include <random>
 
