@@ -11,6 +11,7 @@
 //   tokenizer.h    text and token ids
 //   data.h         data sets: get, import, open
 //   loader.h       batches for training and evaluation
+//   safetensors.h  named tensors in files
 #pragma once
 
 #include "bridle/bound.h"
@@ -22,5 +23,6 @@
 #include "bridle/param.h"
 #include "bridle/progress.h"
 #include "bridle/random.h"
+#include "bridle/safetensors.h"
 #include "bridle/tokenizer.h"
 #include "bridle/upper_bound.h"

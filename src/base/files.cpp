@@ -133,10 +133,14 @@ void OutputFile::close() {
 std::string read_file(const std::filesystem::path& path) { return std::string(MappedFile(path).text()); }
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {
+  write_file(path, [contents](OutputFile& file) { file.write(contents); });
+}
+
+void write_file(const std::filesystem::path& path, const std::function<void(OutputFile&)>& fill) {
   const std::filesystem::path temporary = beside(path);
   try {
     OutputFile file(temporary);
-    file.write(contents);
+    fill(file);
     file.close();
     publish(temporary, path);
   } catch (...) {

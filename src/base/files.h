@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +54,7 @@ std::string read_file(const std::filesystem::path& path);
 
 // Writes beside the path, syncs, renames: afterwards the path holds the old contents or the new ones, never a part.
 void write_file(const std::filesystem::path& path, std::string_view contents);
+void write_file(const std::filesystem::path& path, const std::function<void(OutputFile&)>& fill);
 
 void make_folder(const std::filesystem::path& path);
 

@@ -24,6 +24,22 @@ TEST(Files, AreWrittenAndReadBack) {
   EXPECT_EQ(MappedFile(folder / "small").text(), "one line\n");
 }
 
+TEST(Files, ThatAreWrittenPieceByPieceAreWholeOrNotThere) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", [](OutputFile& file) {
+    file.write("one ");
+    file.write("two");
+  });
+  EXPECT_EQ(read_file(folder / "file"), "one two");
+  const auto fail = [](OutputFile& file) {
+    file.write("three");
+    throw InputError("test", "no more");
+  };
+  EXPECT_ERROR(write_file(folder / "file", fail), InputError, "no more");
+  EXPECT_EQ(read_file(folder / "file"), "one two");
+  EXPECT_EQ(entries(folder), std::vector<std::string>{"file"});
+}
+
 TEST(Files, MayBeEmpty) {
   const TemporaryFolder folder;
   write_file(folder / "empty", "");
