@@ -18,7 +18,7 @@ std::pair<int, int> listen_anywhere(int backlog = 16) {  // socket, port
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  ::bind(listener, reinterpret_cast<sockaddr*>(&address), size);
+  (void)::bind(listener, reinterpret_cast<sockaddr*>(&address), size);
   ::listen(listener, backlog);
   ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   return {listener, ntohs(address.sin_port)};
@@ -125,7 +125,7 @@ DeafPort::DeafPort() {
   ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   for (int i = 0; i < 4; ++i) {  // more than its queue takes
     sockets_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    ::connect(sockets_.back(), reinterpret_cast<sockaddr*>(&address), size);
+    (void)::connect(sockets_.back(), reinterpret_cast<sockaddr*>(&address), size);
   }
 }
 

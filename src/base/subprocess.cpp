@@ -168,7 +168,7 @@ void Child::read(ProgramResult& result) {
   take(errors_, result.errors);
 }
 
-// A pipe holds 64 kB: with the writers gone, a few reads empty it; one that got away cannot keep us here.
+// A pipe holds 64 kB, which a few reads empty; what the program left behind may write on, but not keep us here.
 void Child::read_rest(ProgramResult& result) {
   for (int i = 0; i < 16 && take(output_, result.output); ++i) continue;
   for (int i = 0; i < 16 && take(errors_, result.errors); ++i) continue;
@@ -176,7 +176,7 @@ void Child::read_rest(ProgramResult& result) {
 
 void Child::reap() {
   if (pid_ < 0) return;
-  signal(SIGKILL);
+  signal(SIGKILL);  // also what the program left behind in its group
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
   pid_ = -1;
 }
@@ -214,7 +214,6 @@ ProgramResult run_program(const std::vector<std::string>& command, const std::fi
     last = now + kGrace;
     child.signal(SIGTERM);
   }
-  child.signal(SIGKILL);  // what it left behind in its group
   child.read_rest(result);
   result.exit_code = child.exit_code();
   return result;

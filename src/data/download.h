@@ -17,7 +17,8 @@ struct DownloadLimits {
   long slowest_for_seconds = 20;  // slower than that for so long: give up
 };
 
-// Throws InputError with address and reason; what came before it stays in PATH.part for the next attempt.
+// Throws InputError with address and reason; what came before it stays in PATH.part for the next attempt, which trusts
+// it: where it could be of another file, know the checksum.
 void download(const std::string& url, const std::filesystem::path& path, const OnProgress& on_progress = {},
               const DownloadLimits& limits = {});
 

@@ -65,7 +65,7 @@ TEST(Archive, GivesTheWantedMembersOnly) {
   unpack(folder / "a.tgz", folder / "out", {"package/noise", "package/data/text.txt", "package/empty"});
   EXPECT_EQ(entries(folder / "out"), (Names{"empty", "noise", "text.txt"}));
   EXPECT_EQ(read_file(folder / "out" / "text.txt"), "words");
-  EXPECT_EQ(read_file(folder / "out" / "noise"), noise(3000000));
+  EXPECT_TRUE(read_file(folder / "out" / "noise") == noise(3000000));
   EXPECT_EQ(read_file(folder / "out" / "empty"), "");
 }
 
