@@ -25,6 +25,10 @@ std::vector<std::string> entries(const std::filesystem::path& folder) {
   return names;
 }
 
+std::filesystem::path golden_file(const std::string& name) {
+  return std::filesystem::path(BRIDLE_GOLDEN_FOLDER) / name;
+}
+
 FileSizeLimit::FileSizeLimit(size_t bytes) {
   std::signal(SIGXFSZ, SIG_IGN);  // without it the process ends instead of seeing EFBIG
   getrlimit(RLIMIT_FSIZE, &before_);

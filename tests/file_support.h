@@ -35,6 +35,8 @@ class TemporaryFolder {
 
 std::vector<std::string> entries(const std::filesystem::path& folder);  // names, sorted
 
+std::filesystem::path golden_file(const std::string& name);  // of tests/golden/
+
 // While it lives, writing a file past this many bytes fails.
 class FileSizeLimit {
  public:
