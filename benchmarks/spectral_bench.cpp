@@ -11,11 +11,8 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <functional>
-
 #include "bridle/bridle.h"
+#include "compare.h"
 #include "kernels/cpu.h"
 #include "linalg/lanczos.h"
 #include "linalg/polynomials.h"
@@ -23,34 +20,6 @@
 
 namespace bridle {
 namespace {
-
-using Action = std::function<void()>;
-using Clock = std::chrono::steady_clock;
-
-double seconds(const Action& action) {
-  const auto start = Clock::now();
-  action();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-void compare(benchmark::State& state, const Action& op, const Action& bare) {
-  op();
-  bare();
-  std::vector<double> op_times, bare_times;
-  for (auto _ : state) {
-    op_times.push_back(seconds(op));
-    bare_times.push_back(seconds(bare));
-    state.SetIterationTime(op_times.back());
-  }
-  state.counters["op_us"] = 1e6 * median(op_times);
-  state.counters["bare_us"] = 1e6 * median(bare_times);
-  state.counters["ratio"] = median(op_times) / median(bare_times);
-}
 
 // ---- the bare products
 // -------------------------------------------------------------------------------------------

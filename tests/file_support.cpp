@@ -38,6 +38,10 @@ EnvironmentVariable::~EnvironmentVariable() {
     unsetenv(name_.c_str());
 }
 
+std::filesystem::path golden_file(const std::string& name) {
+  return std::filesystem::path(BRIDLE_GOLDEN_FOLDER) / name;
+}
+
 FileSizeLimit::FileSizeLimit(size_t bytes) {
   std::signal(SIGXFSZ, SIG_IGN);  // without it the process ends instead of seeing EFBIG
   getrlimit(RLIMIT_FSIZE, &before_);

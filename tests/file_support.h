@@ -49,6 +49,8 @@ class EnvironmentVariable {
   std::optional<std::string> before_;
 };
 
+std::filesystem::path golden_file(const std::string& name);  // of tests/golden/
+
 // While it lives, writing a file past this many bytes fails.
 class FileSizeLimit {
  public:

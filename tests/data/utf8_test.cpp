@@ -1,5 +1,7 @@
 #include "data/utf8.h"
 
+#include <gtest/gtest.h>
+
 #include "bridle/error.h"
 #include "file_support.h"
 
@@ -52,32 +54,28 @@ TEST(Utf8, TakesNothingBesidesWhatItWrites) {
 }
 
 TEST(Utf8, RefusesWhatLooksLikeIt) {
-  for (const std::string text : {
-           "\x80",
-           "\xBF",  // continuation without a start
-           "\xC0\x80",
-           "\xC1\xBF",  // overlong, two bytes
-           "\xE0\x80\x80",
-           "\xE0\x9F\xBF",  // overlong, three
-           "\xF0\x80\x80\x80",
-           "\xF0\x8F\xBF\xBF",  // overlong, four
-           "\xED\xA0\x80",
-           "\xED\xBF\xBF",  // surrogates
-           "\xF4\x90\x80\x80",
-           "\xF5\x80\x80\x80",
-           "\xFF",  // above U+10FFFF
-           "\xC3",
-           "\xE2\x82",
-           "\xF0\x9F\x99",  // cut short
-           "\xC3"
-           "A",
-           "\xE2\x82"
-           "A",
-           "\xF0\x9F\x99"
-           "A",
-       }) {
-    EXPECT_EQ(decode_utf8(text, 0).length, 0U);
-    EXPECT_EQ(find_invalid_utf8(text), 0U);
+  using Texts = std::vector<std::string>;
+  const Texts no_start = {"\x80", "\xBF", "\xFF"};
+  const Texts overlong = {"\xC0\x80",     "\xC1\xBF",         "\xE0\x80\x80",
+                          "\xE0\x9F\xBF", "\xF0\x80\x80\x80", "\xF0\x8F\xBF\xBF"};
+  const Texts surrogates = {"\xED\xA0\x80", "\xED\xBF\xBF"};
+  const Texts above_10ffff = {"\xF4\x90\x80\x80", "\xF5\x80\x80\x80"};
+  const Texts cut_short = {"\xC3", "\xE2\x82", "\xF0\x9F\x99", "\xC3!", "\xE2\x82!", "\xF0\x9F\x99!"};
+  for (const Texts& texts : {no_start, overlong, surrogates, above_10ffff, cut_short}) {
+    for (const std::string& text : texts) {
+      EXPECT_EQ(decode_utf8(text, 0).length, 0U);
+      EXPECT_EQ(find_invalid_utf8(text), 0U);
+    }
+  }
+}
+
+TEST(Utf8, ReadsNothingPastTheEnd) {
+  const std::string_view text = "é€🙂";
+  for (const size_t end :
+       {1U, 3U, 4U, 6U, 7U, 8U}) {  // inside of a character, whose other bytes do follow in memory
+    const size_t start = end < 2 ? 0 : end < 5 ? 2 : 5;
+    EXPECT_EQ(decode_utf8(text.substr(0, end), start).length, 0U);
+    EXPECT_EQ(find_invalid_utf8(text.substr(0, end)), start);
   }
 }
 
