@@ -147,7 +147,7 @@ TEST(BytePair, EncodesAMillionTimesTheSameCharacter) {
   }
 }
 
-TEST(BytePair, EncodesLikeGpt2) {
+TEST(Gpt2Golden, EncodesLikeThePackage) {
   const char* data = std::getenv("BRIDLE_DATA");
   const std::filesystem::path folder = std::filesystem::path(data == nullptr ? "" : data) / "gpt2";
   if (data == nullptr || !std::filesystem::exists(folder / "vocab.json")) {
