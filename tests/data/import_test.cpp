@@ -18,7 +18,7 @@ TEST(ImportText, MakesADataSetThatCanBeReplacedOnRequest) {
   EXPECT_ERROR(import_text("mine", {.text = data / "b.txt"}), InputError, "--replace");
   EXPECT_EQ(open_data_set("mine").outputs, 7);
   import_text("mine", {.text = data / "b.txt", .replace = true});
-  EXPECT_EQ(open_data_set("mine").outputs, 12);
+  EXPECT_EQ(open_data_set("mine").outputs, 13);
   EXPECT_TRUE(open_data_set("mine").has_tokenizer);
 }
 

@@ -30,7 +30,7 @@ in_empty a "$bridle" data list --json | python3 -c 'import json, sys; assert len
 printf 'to be or not to be, that is the question' >"$work/text"
 expect 0 "36 training and 4 validation tokens" in_empty b "$bridle" data import mine --text "$work/text"
 expect 1 "--replace" in_empty b "$bridle" data import mine --text "$work/text"
-expect 0 "imported; 13 outputs" in_empty b "$bridle" data list
+expect 0 "imported; 14 outputs" in_empty b "$bridle" data list
 printf 'abc\377def, long enough to be split' >"$work/bad"
 expect 1 "byte 3 (0xff)" in_empty b "$bridle" data import other --text "$work/bad"
 expect 1 "instead of 86c4e6aa" in_empty b "$bridle" data import shakespeare "$work/text"

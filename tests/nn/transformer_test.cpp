@@ -94,8 +94,8 @@ TEST(TransformerModel, StretchStaysBelowTheBound) {
       at::Tensor rows = test::normal({6, 16}, seed);
       rows = rows.div(rows.square().mean(1, true).sqrt()).mul(0.99);
       const at::Tensor change = test::normal({6, 16}, seed + 1000).mul(1e-3);
-      most = std::max(most,
-                      test::largest_rms(logits(rows.add(change)).sub(logits(rows))) / test::largest_rms(change));
+      most = std::max(
+          most, test::largest_rms(logits(rows.add(change)).sub(logits(rows))) / test::largest_rms(change));
     }
     EXPECT_LE(most, bound.lipschitz.to_double());
     EXPECT_GT(most, 0.0);
