@@ -1,26 +1,12 @@
 // Bridle's functions as LibTorch operators (torch.ops.bridle.* once Python has loaded the library). Pure: the
 // arguments are never changed.
-#include <fmt/format.h>
 #include <torch/library.h>
 
-#include <array>
-
-#include "base/nearest.h"
 #include "bridle/constraint.h"
-#include "bridle/error.h"
 #include "bridle/linalg.h"
 
 namespace bridle {
 namespace {
-
-Coefficients coefficients_named(const std::string& name) {
-  static const std::array<std::string, 3> names = {"six_step", "five_step", "classic"};
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return static_cast<Coefficients>(i);
-  }
-  throw InputError("orthogonalize", fmt::format("no list of coefficients '{}'; did you mean '{}'?", name,
-                                                nearest_word(name, names)));
-}
 
 Tensor orthogonalize_op(const Tensor& matrix, const std::string& coefficients) {
   return orthogonalize(matrix, coefficients_named(coefficients));

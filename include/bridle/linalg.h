@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "bridle/upper_bound.h"
@@ -40,6 +41,9 @@ enum class Coefficients {
   five_step,  // the paper's NanoGPT runs
   classic,    // 3.4445, −4.7750, 2.0315, five times
 };
+
+// By the names above. Throws InputError, naming the nearest known one, for another.
+Coefficients coefficients_named(std::string_view name);
 
 std::span<const OddPolynomial> polynomials(Coefficients coefficients);
 

@@ -1,9 +1,12 @@
 // See nearest.h.
 #include "base/nearest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
-#include <vector>
+
+#include "bridle/error.h"
 
 namespace bridle {
 namespace {
@@ -29,6 +32,14 @@ std::string nearest_word(std::string_view word, std::span<const std::string> kno
   return *std::min_element(known.begin(), known.end(), [word](const std::string& a, const std::string& b) {
     return edit_distance(word, a) < edit_distance(word, b);
   });
+}
+
+size_t find_word(std::string_view word, const std::vector<std::string>& known, const char* operation,
+                 const char* kind) {
+  const auto place = std::find(known.begin(), known.end(), word);
+  if (place != known.end()) return static_cast<size_t>(place - known.begin());
+  throw InputError(operation, fmt::format("no {} '{}'; did you mean '{}'? Known: {}", kind, word,
+                                          nearest_word(word, known), fmt::join(known, ", ")));
 }
 
 }  // namespace bridle

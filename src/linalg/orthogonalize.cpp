@@ -2,6 +2,7 @@
 // tests.
 #include <array>
 
+#include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "linalg/scaling.h"
@@ -48,6 +49,11 @@ Tensor normalized(const Tensor& matrix) {
 }
 
 }  // namespace
+
+Coefficients coefficients_named(std::string_view name) {
+  return static_cast<Coefficients>(
+      find_word(name, {"six_step", "five_step", "classic"}, "orthogonalize", "list of coefficients"));
+}
 
 std::span<const OddPolynomial> polynomials(Coefficients coefficients) {
   switch (coefficients) {

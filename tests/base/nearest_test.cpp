@@ -4,6 +4,9 @@
 
 #include <array>
 
+#include "bridle/error.h"
+#include "file_support.h"
+
 namespace bridle {
 namespace {
 
@@ -13,6 +16,12 @@ TEST(NearestWord, FindsTheLikelyIntention) {
   EXPECT_EQ(nearest_word("hardcap", known), "hard_cap");
   EXPECT_EQ(nearest_word("hamer", known), "hammer");
   EXPECT_EQ(nearest_word("", known), "none");
+}
+
+TEST(FindWord, GivesTheWordsPlaceOrAnErrorThatNamesTheNearest) {
+  EXPECT_EQ(find_word("b", {"a", "b"}, "op", "letter"), 1U);
+  EXPECT_ERROR(find_word("consine", {"linear", "cosine"}, "op", "shape"), InputError,
+               "[op] no shape 'consine'; did you mean 'cosine'? Known: linear, cosine");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "support.h"
 
@@ -41,6 +42,13 @@ TEST(UpdateBound, IsTheSupremumOfTheCompositionRoundedUp) {
     EXPECT_LE(largest, bound);
     EXPECT_GT(largest, bound - 2e-5);
   }
+}
+
+TEST(CoefficientsNamed, KnowsEveryListByItsName) {
+  EXPECT_EQ(coefficients_named("six_step"), Coefficients::six_step);
+  EXPECT_EQ(coefficients_named("five_step"), Coefficients::five_step);
+  EXPECT_EQ(coefficients_named("classic"), Coefficients::classic);
+  EXPECT_THROW(coefficients_named("clasic"), InputError);
 }
 
 TEST(Orthogonalize, AppliesItsListToTheNormalisedSingularValues) {
