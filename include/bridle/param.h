@@ -34,8 +34,8 @@ bool is_matrix(Role role);  // a linear map that has a spectral norm to constrai
 bool is_table(Role role);   // rows that stand for themselves, capped row by row
 
 struct Param {
-  std::string name;
-  Tensor tensor;  // may be a view, for example of rows in a fused qkv matrix
+  std::string name = {};
+  Tensor tensor = {};  // may be a view, for example of rows in a fused qkv matrix
   Role role = Role::linear;
   int64_t blocks = 1;   // equal row blocks, each constrained and orthogonalised for itself (heads)
   int64_t fan_in = 0;   // 0: the tensor's columns
