@@ -8,6 +8,7 @@
 //   progress.h     how far a long piece of work has come
 //   linalg.h       orthogonalisation, polynomials of singular values, spectral norms from below and above
 //   constraint.h   the weight constraints, and enforce–prove–repair on top of them
+//   optim.h        optimizers, schedules, shares of the learning rate
 //   tokenizer.h    text and token ids
 //   data.h         data sets: get, import, open
 //   loader.h       batches for training and evaluation
@@ -20,6 +21,7 @@
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "bridle/loader.h"
+#include "bridle/optim.h"
 #include "bridle/param.h"
 #include "bridle/progress.h"
 #include "bridle/random.h"

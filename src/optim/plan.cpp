@@ -1,0 +1,119 @@
+// See plan.h.
+#include "optim/plan.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/nearest.h"
+#include "bridle/error.h"
+#include "bridle/linalg.h"
+
+namespace bridle {
+namespace {
+
+// From `least` to below `limit`.
+struct Range {
+  const char* name;
+  double value;
+  double least;
+  double limit;
+};
+
+void check_ranges(const OptimizerOptions& options) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double smallest = std::numeric_limits<float>::min();  // below, float32 would make it 0
+  for (const Range& range :
+       {Range{"lr", options.lr, 0.0, infinity}, Range{"weight_decay", options.weight_decay, 0.0, infinity},
+        Range{"momentum", options.momentum, 0.0, 1.0},
+        Range{"momentum_start", options.momentum_start, 0.0, 1.0}, Range{"beta1", options.beta1, 0.0, 1.0},
+        Range{"beta2", options.beta2, 0.0, 1.0}, Range{"eps", options.eps, smallest, infinity},
+        Range{"adam_lr", options.adam_lr, 0.0, infinity},
+        Range{"inflation_limit", options.inflation_limit, smallest, infinity},
+        Range{"embedding_lr", options.embedding_lr, 0.0, infinity},
+        Range{"head_lr", options.head_lr, 0.0, infinity},
+        Range{"gradient_clip", options.gradient_clip, 0.0, infinity}}) {
+    if (range.value >= range.least && range.value < range.limit) continue;
+    throw InputError("optimizer", fmt::format("{} is {}: it must be at least {} and below {}", range.name,
+                                              range.value, range.least, range.limit));
+  }
+}
+
+bool is_supported(at::ScalarType dtype) {
+  return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16;
+}
+
+bool uses_adamw(const OptimizerOptions& options) {
+  return find_word(options.method, {"muon", "adamw"}, "optimizer", "method") == 1;
+}
+
+UpdateRule embedding_rule(const OptimizerOptions& options) {
+  switch (find_word(options.embedding, {"auto", "row_normalize", "adam"}, "optimizer", "embedding rule")) {
+    case 0:
+      return uses_adamw(options) ? UpdateRule::adam : UpdateRule::row_normalize;
+    case 1:
+      return UpdateRule::row_normalize;
+    default:
+      return UpdateRule::adam;
+  }
+}
+
+// docs/theory/steps.md, statements 1 and 2; for Adam there is none.
+double bound_of(UpdateRule rule, const OptimizerOptions& options) {
+  if (rule == UpdateRule::muon) return update_bound(coefficients_named(options.ns_coefficients));
+  return rule == UpdateRule::row_normalize ? 1.0 : std::numeric_limits<double>::infinity();
+}
+
+Plan plan_with(UpdateRule rule, double own_lr, double share, const OptimizerOptions& options) {
+  const double rate = own_lr > 0.0 ? own_lr : options.lr * share;
+  // As in the paper: AdamW's update is not in the units that shares divide.
+  const bool undivided = own_lr == 0.0 && rule == UpdateRule::adam && uses_adamw(options);
+  return {rule, undivided ? options.lr : rate, rate, options.weight_decay, bound_of(rule, options)};
+}
+
+Plan plan_rest(const Param& param, const OptimizerOptions& options) {
+  const bool plain_adamw = uses_adamw(options) && !options.mass.use;
+  if (!plain_adamw) return {.update_rate = options.adam_lr, .decay_rate = options.adam_lr};
+  return {.update_rate = options.lr,
+          .decay_rate = options.lr,
+          .decay = param.tensor.dim() >= 2 ? options.weight_decay : 0.0};
+}
+
+}  // namespace
+
+void check_options(const OptimizerOptions& options) {
+  check_ranges(options);
+  uses_adamw(options);
+  embedding_rule(options);
+  coefficients_named(options.ns_coefficients);
+  if (options.momentum_warmup_steps < 0 ||
+      (options.momentum_start > 0.0) != (options.momentum_warmup_steps > 0)) {
+    throw InputError("optimizer",
+                     fmt::format("momentum_start is {} and momentum_warmup_steps {}: momentum is warmed up "
+                                 "with both, or with neither",
+                                 options.momentum_start, options.momentum_warmup_steps));
+  }
+  if (options.product_dtype && !is_supported(*options.product_dtype)) {
+    throw InputError("optimizer", fmt::format("product_dtype must be float32, bfloat16 or float64, got {}",
+                                              c10::toString(*options.product_dtype)));
+  }
+}
+
+Plan plan_steps(const Param& param, double share, const OptimizerOptions& options) {
+  if (!param.tensor.defined() || param.tensor.numel() == 0 || !is_supported(param.tensor.scalar_type())) {
+    throw InputError(
+        "optimizer",
+        fmt::format("{} is not a weight: give a tensor with entries in float32, bfloat16 or float64",
+                    param.name));
+  }
+  if (is_matrix(param.role) || param.role == Role::embedding) param.block_view();  // throws if it is none
+  if (param.role == Role::embedding) {
+    return plan_with(embedding_rule(options), options.embedding_lr, share, options);
+  }
+  if (!is_matrix(param.role)) return plan_rest(param, options);
+  return plan_with(uses_adamw(options) ? UpdateRule::adam : UpdateRule::muon,
+                   param.role == Role::head ? options.head_lr : 0.0, share, options);
+}
+
+}  // namespace bridle
