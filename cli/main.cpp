@@ -1,6 +1,8 @@
 // The command line: one verb, one function; errors become one line and an exit code here and nowhere else.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 
 #include "base/nearest.h"
 #include "bridle/error.h"
@@ -9,15 +11,40 @@
 
 namespace {
 
-// The verb that a mistyped one was probably meant to be; empty where the first argument is a verb or a flag.
-std::string likely_verb(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return "";
-  std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands(nullptr)) {
-    if (verb->get_name() == argv[1]) return "";
-    verbs.push_back(verb->get_name());
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands(nullptr)) names.push_back(verb->get_name());
+  return names;
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
-  return bridle::nearest_word(argv[1], verbs);
+  return names;
+}
+
+// What the first argument that is not known was probably meant to be, as a whole sentence; empty where there is none.
+std::string suggestion(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  std::string path = "bridle";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
+    const bool flag = word.starts_with("--");
+    const std::vector<std::string> known = flag ? flags_of(*at) : verbs_of(*at);
+    if (!flag && (word.starts_with('-') || known.empty())) continue;
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      const std::string meant = bridle::nearest_word(word, known);
+      if (meant.empty()) return "";
+      return fmt::format("no {} '{}'; did you mean '{}'? Try {} --help.", flag ? "flag" : "verb", word, meant,
+                         path);
+    }
+    if (flag) continue;
+    at = at->get_subcommand(word);
+    path += " " + word;
+  }
+  return "";
 }
 
 int fail(int code, const char* message) {
@@ -32,16 +59,20 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
   app.set_version_flag("--version", "bridle " BRIDLE_VERSION);
   app.require_subcommand(1);
   bridle::add_data(app);
+  bridle::add_train(app);
+  bridle::add_eval(app);
+  bridle::add_sample(app);
   bridle::add_info(app);
   try {
     bridle::use_all_cores();
     app.parse(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      return fail(1, "[write] standard output: not everything could be written");
     return 0;
   } catch (const CLI::ParseError& error) {
-    const std::string meant = likely_verb(app, argc, argv);
-    if (meant.empty()) return app.exit(error) == 0 ? 0 : 2;
-    return fail(2,
-                fmt::format("no verb '{}'; did you mean '{}'? Try bridle --help.", argv[1], meant).c_str());
+    const std::string meant = suggestion(app, argc, argv);
+    if (meant.empty() || app.count("--help") > 0) return app.exit(error) == 0 ? 0 : 2;
+    return error.get_exit_code() == 0 ? app.exit(error) : fail(2, meant.c_str());
   } catch (const bridle::UsageError& error) {
     return fail(2, error.what());
   } catch (const bridle::PromiseError& error) {

@@ -32,36 +32,43 @@ void ProgressLine::clear() {
   dirty_ = false;
 }
 
+// Often enough on a terminal, now and then elsewhere.
+bool ProgressLine::due() {
+  const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
+  if (Clock::now() - shown_ < pause) return false;
+  shown_ = Clock::now();
+  return true;
+}
+
+void ProgressLine::print(const std::string& line) {
+  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", line, terminal_ ? "" : "\n");
+  dirty_ = terminal_;
+  std::fflush(stderr);
+}
+
+void ProgressLine::show_text(const std::string& text, double seconds_left, bool last) {
+  if (due() || last) print(last ? text : fmt::format("{}  {} left", text, clock_text(seconds_left)));
+}
+
 void ProgressLine::show(const Progress& progress) {
-  const auto now = Clock::now();
-  const bool fresh = progress.what != what_;
-  if (fresh) {
+  if (progress.what != what_) {
     what_ = progress.what;
-    began_ = now;
+    began_ = shown_ = Clock::now();
     first_ = progress.done;
   }
-  const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
   const bool complete = progress.total > 0 && progress.done >= progress.total;
-  if (!fresh && !complete && now - shown_ < pause) return;
-  if (!terminal_ && fresh && !complete) {  // a plain line has something to say only after a while
-    shown_ = now;
-    return;
-  }
-  shown_ = now;
+  if (!due() && !complete) return;
   std::string line = fmt::format("{}  {}", progress.what, amount(progress.done, progress.unit));
   if (progress.total > 0) {
     line += fmt::format(" of {}  {:.0f} %", amount(progress.total, progress.unit),
                         100.0 * static_cast<double>(progress.done) / static_cast<double>(progress.total));
-    const double elapsed = std::chrono::duration<double>(now - began_).count();
-    if (progress.done > first_ && !complete) {
-      const double left = elapsed * static_cast<double>(progress.total - progress.done) /
-                          static_cast<double>(progress.done - first_);
-      line += fmt::format("  {} left", clock_text(left));
-    }
+    const double elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
+    if (progress.done > first_ && !complete)
+      line +=
+          fmt::format("  {} left", clock_text(elapsed * static_cast<double>(progress.total - progress.done) /
+                                              static_cast<double>(progress.done - first_)));
   }
-  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\x1b[K" : "", line, terminal_ ? "" : "\n");
-  dirty_ = terminal_;
-  std::fflush(stderr);
+  print(line);
 }
 
 void ProgressLine::note(const std::string& sentence) {

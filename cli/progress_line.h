@@ -19,11 +19,15 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(const Progress& progress);
+  void show_text(const std::string& text, double seconds_left,
+                 bool last);               // the same, for work that is not counted
   void note(const std::string& sentence);  // a line that stays
+  void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
-  void clear();
+  bool due();
+  void print(const std::string& line);
   bool terminal_;
   bool dirty_ = false;
   std::string what_;

@@ -40,6 +40,12 @@ void print_data_set(const DataSet& data, bool json) {
   fmt::print("  {} {}, from {}\n", data.outputs, outputs, data.from);
 }
 
+std::string size_text(int64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  if (number < 1e6) return fmt::format("{:.1f} kB", number / 1e3);
+  return number < 1e9 ? fmt::format("{:.1f} MB", number / 1e6) : fmt::format("{:.1f} GB", number / 1e9);
+}
+
 void list(bool json) {
   const std::vector<KnownData> rows = list_data();
   if (json) {
@@ -50,17 +56,20 @@ void list(bool json) {
                              {"bytes", row.bytes},
                              {"about", row.about},
                              {"licence", row.licence},
-                             {"sources", row.sources}});
+                             {"sources", row.sources},
+                             {"damage", row.damage}});
     }
     return fmt::print("{}\n", all.dump(2));
   }
-  fmt::print("Data sets are kept in {}\n\n{:<14}{:<9}{:>10}  {:<38}{}\n", data_folder().string(), "name",
-             "present", "size", "licence", "what it is");
+  size_t width = 12;
+  for (const KnownData& row : rows) width = std::max(width, row.name.size());
+  fmt::print("Data sets are kept in {}\n\n{:<{}}  {:<9}{:>10}  {:<38}{}\n", data_folder().string(), "name",
+             width, "present", "size", "licence", "what it is");
   for (const KnownData& row : rows) {
-    const std::string size = fmt::format("{:.1f} MB", static_cast<double>(row.bytes) / 1e6);
-    fmt::print("{:<14}{:<9}{:>10}  {:<38}{}\n", row.name, row.present ? "yes" : "no", size, row.licence,
-               row.about);
-    for (const std::string& source : row.sources) fmt::print("{:<35}  from {}\n", "", source);
+    const char* state = !row.damage.empty() ? "damaged" : row.present ? "yes" : "no";
+    fmt::print("{:<{}}  {:<9}{:>10}  {:<38}{}\n", row.name, width, state, size_text(row.bytes), row.licence,
+               row.damage.empty() ? row.about : row.damage);
+    for (const std::string& source : row.sources) fmt::print("{:<{}}  from {}\n", "", width + 23, source);
   }
   fmt::print("\nbridle data get NAME fetches one; bridle data import --help shows how to bring your own.\n");
 }
@@ -113,16 +122,22 @@ void add_import(CLI::App* data, const std::shared_ptr<bool>& json) {
   auto flags = std::make_shared<ImportFlags>();
   verb->add_option("name", flags->name, "What recipes will call it")->required();
   verb->add_option("path", flags->path, "File or folder of a known data set");
-  verb->add_option("--text", flags->text.text, "A UTF-8 text: nine tenths to train on, one to validate with");
+  CLI::Option* text = verb->add_option("--text", flags->text.text,
+                                       "A UTF-8 text: nine tenths to train on, one to validate with");
   verb->add_option("--tokenizer", flags->text.tokenizer, "characters, gpt2, or a folder with GPT-2's files")
-      ->capture_default_str();
-  verb->add_option("--shard-tokens", flags->text.shard_tokens, "Tokens in a shard")->capture_default_str();
-  verb->add_option("--train", flags->tokens.train,
-                   "Token files: a path or a quoted pattern; they stay where they are");
-  verb->add_option("--validation", flags->tokens.validation, "The same, to validate with");
-  verb->add_flag("--raw", flags->tokens.raw, "Token files without a header, as nanoGPT writes them");
+      ->capture_default_str()
+      ->needs(text);
+  verb->add_option("--shard-tokens", flags->text.shard_tokens, "Tokens in a shard")
+      ->capture_default_str()
+      ->needs(text);
+  CLI::Option* train = verb->add_option("--train", flags->tokens.train,
+                                        "Token files: a path or a quoted pattern; they stay where they are");
+  verb->add_option("--validation", flags->tokens.validation, "The same, to validate with")->needs(train);
+  verb->add_flag("--raw", flags->tokens.raw, "Token files without a header, as nanoGPT writes them")
+      ->needs(train);
   verb->add_option("--vocabulary-size", flags->tokens.vocabulary_size, "Token ids are below this")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(train);
   verb->add_flag("--replace", flags->replace, "Put it in the place of one with this name");
   verb->add_flag("--json", *json, "Print one JSON object");
   verb->callback([flags, json] {

@@ -1,4 +1,4 @@
-// bridle info: what Bridle found on this machine.
+// bridle info: what Bridle found on this machine, or what a run is.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -6,19 +6,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "bridle/run.h"
 #include "kernels/cpu.h"
 #include "verbs.h"
 
 namespace bridle {
 namespace {
-
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
-  }
-  return "unknown";
-}
 
 nlohmann::ordered_json machine() {
   const RuntimeReport& report = runtime_report();
@@ -39,18 +32,46 @@ void print_plain(const nlohmann::ordered_json& facts) {
   }
 }
 
+nlohmann::ordered_json run_facts(const std::string& folder) {
+  const Run run = open_run(folder);
+  int64_t parameters = 0;
+  for (const Param& param : run.model->params()) parameters += param.tensor.numel();
+  nlohmann::ordered_json facts{{"schema", 1},
+                               {"run", folder},
+                               {"data", run.options.data.name},
+                               {"model", run.model->options().kind},
+                               {"parameters", parameters},
+                               {"optimizer", run.options.optimizer.method},
+                               {"constraint", run.options.constraint.options.method},
+                               {"sigma_max", run.options.constraint.sigma_max},
+                               {"steps", run.options.training.steps}};
+  std::ifstream metrics(run.folder / "metrics.jsonl");
+  for (std::string line; std::getline(metrics, line);) {  // the last word on everything that was measured
+    const auto entry = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    for (const char* key : {"step", "loss", "validation_loss", "validation_accuracy", "lipschitz",
+                            "log10_lipschitz", "repairs", "seconds"}) {
+      if (entry.is_object() && entry.contains(key)) facts[key] = entry[key];
+    }
+  }
+  return facts;
+}
+
 }  // namespace
 
 void add_info(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("info", "What Bridle found on this machine");
-  verb->footer("Examples:\n  bridle info\n  bridle info --json | jq .instruction_set");
+  CLI::App* verb = app.add_subcommand("info", "What Bridle found on this machine, or what a run is");
+  verb->footer(
+      "Examples:\n  bridle info\n  bridle info runs/quickstart\n  bridle info --json | jq .instruction_set");
   auto json = std::make_shared<bool>(false);
+  auto run = std::make_shared<std::string>();
+  verb->add_option("run", *run, "A run's folder");
   verb->add_flag("--json", *json, "Print one JSON object");
-  verb->callback([json] {
+  verb->callback([json, run] {
+    const auto facts = run->empty() ? machine() : run_facts(*run);
     if (*json) {
-      fmt::print("{}\n", machine().dump(2));
+      fmt::print("{}\n", facts.dump(2));
     } else {
-      print_plain(machine());
+      print_plain(facts);
     }
   });
 }

@@ -8,6 +8,9 @@ class App;
 namespace bridle {
 
 void add_data(CLI::App& app);
+void add_eval(CLI::App& app);
 void add_info(CLI::App& app);
+void add_sample(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace bridle

@@ -13,6 +13,9 @@
 //   data.h         data sets: get, import, open
 //   loader.h       batches for training and evaluation
 //   safetensors.h  named tensors in files
+//   nn.h           models: forward and bound side by side
+//   train.h        recipes, training, evaluation
+//   run.h          a run's folder: open it, sample from it
 #pragma once
 
 #include "bridle/bound.h"
@@ -21,10 +24,13 @@
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "bridle/loader.h"
+#include "bridle/nn.h"
 #include "bridle/optim.h"
 #include "bridle/param.h"
 #include "bridle/progress.h"
 #include "bridle/random.h"
+#include "bridle/run.h"
 #include "bridle/safetensors.h"
 #include "bridle/tokenizer.h"
+#include "bridle/train.h"
 #include "bridle/upper_bound.h"

@@ -92,6 +92,7 @@ struct KnownData {
   std::vector<std::string> sources = {};  // in the order in which they are tried; empty: can only be imported
   int64_t bytes = 0;                      // on disk; about, where it is not there yet
   bool present = false;
+  std::string damage = {};  // what is wrong with it, where it is there and cannot be used
 };
 
 // Everything that can be fetched, and everything that is there.

@@ -157,16 +157,24 @@ void make_folder(const std::filesystem::path& path) {
 }
 
 void publish(const std::filesystem::path& from, const std::filesystem::path& to) {
-  const bool folder = std::filesystem::is_directory(from);
-  const bool exchange = folder && std::filesystem::exists(to);
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), exchange ? RENAME_EXCHANGE : 0) != 0)
-    fail("write", to, errno);
+  const bool exchange = std::filesystem::is_directory(from) && std::filesystem::exists(to);
+  int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), exchange ? RENAME_EXCHANGE : 0);
+  if (result != 0 && exchange &&
+      (errno == EINVAL || errno == ENOSYS)) {  // network file systems have no exchange
+    const std::filesystem::path aside = beside(to);
+    result = ::rename(to.c_str(), aside.c_str());
+    if (result == 0) result = ::rename(from.c_str(), to.c_str());
+    if (result == 0) std::filesystem::remove_all(aside);
+  }
+  if (result != 0) fail("write", to, errno);
   sync_folder(to.parent_path());
   if (exchange) std::filesystem::remove_all(from);
 }
 
-FileLock::FileLock(const std::filesystem::path& path)
+FileLock::FileLock(const std::filesystem::path& path, const std::function<void()>& on_wait)
     : descriptor_(open_or_fail("write", path, O_RDWR | O_CREAT)) {
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  if (on_wait) on_wait();
   while (::flock(descriptor_, LOCK_EX) != 0) {
     if (errno == EINTR) continue;
     const int error = errno;

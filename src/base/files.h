@@ -62,10 +62,10 @@ void make_folder(const std::filesystem::path& path);
 // step and the old one is removed.
 void publish(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Holds an exclusive lock on a file while it lives; waits for whoever has it.
+// Holds an exclusive lock on a file while it lives; waits for whoever has it, and says so before.
 class FileLock {
  public:
-  explicit FileLock(const std::filesystem::path& path);
+  explicit FileLock(const std::filesystem::path& path, const std::function<void()>& on_wait = {});
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

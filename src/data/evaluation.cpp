@@ -22,6 +22,8 @@ Evaluation::Evaluation(std::shared_ptr<const Source> source, const EvaluationOpt
 }
 
 Batch Evaluation::operator[](int64_t index) const {
+  if (index < 0 || index >= batches_)
+    throw InputError("evaluation", fmt::format("batch {} of {}; they count from 0", index, batches_));
   const int64_t first = index * options_.batch_size;
   if (first >= examples_) return source_->remainder().value();
   const int64_t step = options_.protocol == Protocol::whole ? source_->stride() : 1;

@@ -1,6 +1,8 @@
 // Getting, importing and listing the known data sets.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "base/nearest.h"
 #include "bridle/data.h"
@@ -26,11 +28,24 @@ const Known& find_known(const std::string& name) {
           name, meant.empty() ? "" : "; did you mean '" + meant + "'?", name));
 }
 
-Path empty_folder(const Path& path) {
-  std::filesystem::remove_all(path);
-  make_folder(path);
-  return path;
-}
+// A folder for the original files, empty at first, that goes with its owner.
+class Originals {
+ public:
+  explicit Originals(const Path& downloads) : path_(downloads / "originals") {
+    std::filesystem::remove_all(path_);
+    make_folder(path_);
+  }
+  ~Originals() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Originals(const Originals&) = delete;
+  Originals& operator=(const Originals&) = delete;
+  const Path& path() const { return path_; }
+
+ private:
+  Path path_;
+};
 
 // Tries the origins in turn until one gives the right data.
 DataSet fetch(const Known& known, const Path& folder, const Path& downloads, const Listener& listener) {
@@ -38,9 +53,9 @@ DataSet fetch(const Known& known, const Path& folder, const Path& downloads, con
   for (const Origin& origin : known.origins) {
     try {
       if (listener.note) listener.note(fmt::format("{}: fetching from {}", known.name, origin.name));
-      const Path originals = empty_folder(downloads / "originals");
-      origin.fetch(downloads, originals, listener.progress);
-      DataSet data = known.convert(originals, folder, listener.progress);
+      const Originals originals(downloads);
+      origin.fetch(downloads, originals.path(), listener.progress);
+      DataSet data = known.convert(originals.path(), folder, listener.progress);
       data.from = origin.name;
       return data;
     } catch (const InputError& error) {
@@ -65,52 +80,78 @@ bool is_known(const std::string& name) {
 
 DataSet get_data(const std::string& name, const Listener& listener) {
   const Known& known = find_known(name);
-  if (data_present(name)) return open_data_set(name);
-  return build_data_set(name, [&](const Path& folder, const Path& downloads) {
+  const BuildOptions options{.name = name, .if_present = IfPresent::keep, .note = listener.note};
+  return build_data_set(options, [&](const Path& folder, const Path& downloads) {
     return fetch(known, folder, downloads, listener);
   });
 }
 
 DataSet import_known(const std::string& name, const Path& path, const Listener& listener) {
   const Known& known = find_known(name);
-  return build_data_set(name, [&](const Path& folder, const Path& downloads) {
-    const Path originals = empty_folder(downloads / "originals");
-    known.take(path, originals, listener.progress);
-    DataSet data = known.convert(originals, folder, listener.progress);
+  const BuildOptions options{.name = name, .if_present = IfPresent::keep, .note = listener.note};
+  return build_data_set(options, [&](const Path& folder, const Path& downloads) {
+    const Originals originals(downloads);
+    known.take(path, originals.path(), listener.progress);
+    DataSet data = known.convert(originals.path(), folder, listener.progress);
     data.from = std::filesystem::absolute(path).string();
     return data;
   });
 }
 
+namespace {
+
+// Bytes of the folder's files and of token files elsewhere that the data set names.
+int64_t bytes_of(const DataSet& data) {
+  std::error_code ignored;
+  int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data.folder, ignored)) {
+    const uintmax_t size = entry.file_size(ignored);
+    if (!ignored) bytes += static_cast<int64_t>(size);
+  }
+  for (const auto* files : {&data.train, &data.validation}) {
+    for (const DataFile& file : *files) {
+      const uintmax_t size =
+          file.path.parent_path() == data.folder ? 0 : std::filesystem::file_size(file.path, ignored);
+      if (!ignored) bytes += static_cast<int64_t>(size);
+    }
+  }
+  return bytes;
+}
+
+// Fills in what is there of a data set; one that is damaged is shown as that.
+void look_at(KnownData& row) {
+  try {
+    row.present = data_present(row.name);
+    if (!row.present) return;
+    const DataSet data = read_manifest(data_folder() / row.name);
+    row.bytes = bytes_of(data);
+    if (row.about.empty()) row.about = fmt::format("imported; {} outputs", data.outputs);
+    if (row.sources.empty()) row.sources = {data.from};
+  } catch (const InputError& error) {
+    row.damage = error.what();
+  }
+}
+
+}  // namespace
+
 std::vector<KnownData> list_data() {
-  const auto bytes_of = [](const Path& folder) {
-    int64_t bytes = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(folder))
-      bytes += static_cast<int64_t>(entry.file_size());
-    return bytes;
-  };
   std::vector<KnownData> list;
   for (const Known& known : catalog()) {
-    KnownData row{.name = known.name,
-                  .about = known.about,
-                  .licence = known.licence,
-                  .bytes = known.bytes,
-                  .present = data_present(known.name)};
-    for (const Origin& origin : known.origins) row.sources.push_back(origin.name);
-    if (row.present) row.bytes = bytes_of(data_folder() / known.name);
-    list.push_back(row);
+    list.push_back(
+        {.name = known.name, .about = known.about, .licence = known.licence, .bytes = known.bytes});
+    for (const Origin& origin : known.origins) list.back().sources.push_back(origin.name);
+    look_at(list.back());
   }
-  if (!std::filesystem::is_directory(data_folder())) return list;
-  for (const auto& entry : std::filesystem::directory_iterator(data_folder())) {
+  std::error_code ignored;
+  std::vector<std::string> own;
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder(), ignored)) {
     const std::string name = entry.path().filename().string();
-    if (is_known(name) || !std::filesystem::exists(entry.path() / kManifest)) continue;
-    const DataSet data = read_manifest(entry.path());
-    list.push_back({.name = name,
-                    .about = fmt::format("imported; {} outputs", data.outputs),
-                    .licence = "yours",
-                    .sources = {data.from},
-                    .bytes = bytes_of(entry.path()),
-                    .present = true});
+    if (!is_known(name) && std::filesystem::exists(entry.path() / kManifest, ignored)) own.push_back(name);
+  }
+  std::sort(own.begin(), own.end());
+  for (const std::string& name : own) {
+    list.push_back({.name = name, .licence = "yours"});
+    look_at(list.back());
   }
   return list;
 }

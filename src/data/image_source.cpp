@@ -68,7 +68,7 @@ at::Tensor per_channel(const std::array<double, 3>& values) {
 
 // A share of the labels replaced by draws from all classes, the right one among them.
 void randomize_labels_(std::vector<int64_t>& labels, double share, uint64_t seed) {
-  if (share < 0.0 || share > 1.0)
+  if (!(share >= 0.0 && share <= 1.0))
     throw InputError("data", fmt::format("random_labels = {}; it is a share between 0 and 1", share));
   const auto count = static_cast<int64_t>(labels.size());
   const at::Tensor chance =

@@ -2,6 +2,7 @@
 // takes a new phase and a new permutation of the slots every batch, `shuffled` every epoch, `sequential` never.
 #include "bridle/loader.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorAccessor.h>
 #include <fmt/format.h>
 #include <omp.h>
@@ -11,6 +12,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -21,37 +23,37 @@
 namespace bridle {
 namespace {
 
-// Slots and phases of a source; see TokenSource::size for why the last slot fits at every phase.
-struct Grid {
-  explicit Grid(const Source& source)
-      : stride(source.stride()),
-        slots(std::max<int64_t>(1, source.size() / source.stride())),
-        phases(std::min(source.stride(), source.size() - (slots - 1) * source.stride())) {}
-  int64_t stride;
-  int64_t slots;
-  int64_t phases;
-};
+// How many examples a stride apart fit from the start of the source, whatever the phase below one stride.
+int64_t slots_at_any_phase(const Source& source) {
+  return std::max<int64_t>(1, source.size() / source.stride());
+}
 
 // A round: one draw of phase and order.
 class Round {
  public:
-  Round(const Grid& grid, uint64_t seed, int64_t number)
-      : grid_(grid), slots_(static_cast<uint64_t>(grid.slots), key(seed, 2 * number)) {
+  // `random` lays as many slots as fit at its phase, so that every start is reached, and equally often but for one slot
+  // more or less. `shuffled` has the same number at every phase, and leaves out less than two strides a round.
+  Round(const Source& source, const LoaderOptions& options, int64_t number) : stride_(source.stride()) {
+    const int64_t slots = slots_at_any_phase(source);
+    const bool random = options.order == Order::random;
+    const int64_t phases = random ? std::min(stride_, source.size()) : source.size() - (slots - 1) * stride_;
     const at::Tensor drawn =
-        random_integers({1}, static_cast<uint64_t>(grid.phases), key(seed, 2 * number + 1));
+        random_integers({1}, static_cast<uint64_t>(phases), key(options.seed, 2 * number + 1));
     phase_ = drawn.accessor<int64_t, 1>()[0];
+    const int64_t count = random ? (source.size() - 1 - phase_) / stride_ + 1 : slots;
+    slots_.emplace(static_cast<uint64_t>(count), key(options.seed, 2 * number));
   }
   int64_t start(int64_t index) const {
-    return phase_ + static_cast<int64_t>(slots_(static_cast<uint64_t>(index))) * grid_.stride;
+    return phase_ + static_cast<int64_t>((*slots_)(static_cast<uint64_t>(index))) * stride_;
   }
 
  private:
   static RandomKey key(uint64_t seed, int64_t step) {
     return {.seed = seed, .stream = Stream::data_order, .step = static_cast<uint64_t>(step)};
   }
-  Grid grid_;
-  Permutation slots_;
+  int64_t stride_;
   int64_t phase_ = 0;
+  std::optional<Permutation> slots_;
 };
 
 }  // namespace
@@ -79,6 +81,7 @@ class Loader::Ahead {
   };
 
   void run(const std::stop_token& stop) {
+    at::get_num_threads();   // LibTorch sets a thread's number at its first use, over what was set before
     omp_set_num_threads(1);  // of this thread alone: the cores belong to training
     while (true) {
       {
@@ -130,31 +133,36 @@ void Loader::seek(int64_t position) {
 }
 
 Batch Loader::next() {
-  Batch batch = ahead_ ? ahead_->take() : source_->read(starts(position_));
-  ++position_;
-  return batch;
+  try {
+    Batch batch = ahead_ ? ahead_->take() : source_->read(starts(position_));
+    ++position_;
+    return batch;
+  } catch (...) {
+    seek(position_);  // the same batch comes next
+    throw;
+  }
 }
 
 std::vector<int64_t> Loader::starts(int64_t position) const {
-  const Grid grid(*source_);
+  const int64_t slots = slots_at_any_phase(*source_);
   const int64_t rows = options_.batch_size / options_.ranks;
-  const int64_t rounds_per_batch = (options_.batch_size + grid.slots - 1) / grid.slots;
-  const int64_t in_sequence = (source_->size() - 1) / grid.stride + 1;  // at phase 0 one more may fit
+  const int64_t rounds_per_batch = (options_.batch_size + slots - 1) / slots;
+  const int64_t in_sequence = (source_->size() - 1) / source_->stride() + 1;
   std::optional<Round> round;
   int64_t round_number = -1;
   std::vector<int64_t> result;
   for (int64_t row = options_.rank * rows; row < (options_.rank + 1) * rows; ++row) {
     const int64_t index = options_.order == Order::random ? row : position * options_.batch_size + row;
     if (options_.order == Order::sequential) {
-      result.push_back(index % in_sequence * grid.stride);
+      result.push_back(index % in_sequence * source_->stride());
       continue;
     }
     const int64_t before = options_.order == Order::random ? position * rounds_per_batch : 0;
-    if (before + index / grid.slots != round_number) {
-      round_number = before + index / grid.slots;
-      round.emplace(grid, options_.seed, round_number);
+    if (before + index / slots != round_number) {
+      round_number = before + index / slots;
+      round.emplace(*source_, options_, round_number);
     }
-    result.push_back(round->start(index % grid.slots));
+    result.push_back(round->start(index % slots));
   }
   return result;
 }

@@ -61,12 +61,13 @@ int64_t count_tokens(const std::filesystem::path& path, TokenFormat format) {
 }
 
 std::vector<std::filesystem::path> matching_files(const std::string& pattern) {
+  if (std::filesystem::exists(pattern)) return {pattern};  // a file's own name may have brackets
   glob_t found{};
   const int code = ::glob(pattern.c_str(), GLOB_NOCHECK | GLOB_TILDE, nullptr, &found);
   std::vector<std::filesystem::path> paths;
   for (size_t i = 0; code == 0 && i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
   ::globfree(&found);
-  if (paths.size() == 1 && paths[0] == pattern && !std::filesystem::exists(paths[0]))
+  if (paths.empty() || !std::filesystem::exists(paths[0]))
     throw InputError("token file", fmt::format("no file matches '{}'", pattern));
   return paths;
 }

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "bridle/error.h"
 #include "data/token_writer.h"
+#include "data/utf8.h"
 
 namespace bridle {
 namespace {
@@ -66,6 +67,7 @@ DataSet tokenize_text(const TokenizeOptions& options, const std::filesystem::pat
                       const OnProgress& progress) {
   const MappedFile file(options.text);
   const std::string_view text = file.text();
+  check_utf8(fmt::format("text {}", options.text.string()).c_str(), text);
   const size_t border = training_bytes(text);
   if (border == 0 || border == text.size())
     throw InputError("text", fmt::format("{}: {} bytes are too few to train on and validate with",

@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 
+#include <fstream>
 #include "bridle/error.h"
 
 namespace bridle {
@@ -137,5 +139,13 @@ const RuntimeReport& runtime_report() {
 namespace {
 [[gnu::constructor]] void set_libraries_right() { runtime_report(); }
 }  // namespace
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
+  }
+  return "unknown";
+}
 
 }  // namespace bridle

@@ -27,4 +27,6 @@ struct RuntimeReport {
 };
 const RuntimeReport& runtime_report();
 
+std::string processor_name();  // as the system calls it
+
 }  // namespace bridle

@@ -9,6 +9,8 @@ namespace {
 using test::entries;
 using test::TemporaryData;
 
+const BuildOptions kMine{.name = "mine", .if_present = IfPresent::replace};
+
 DataSet one_file(const std::filesystem::path& folder) {
   write_file(folder / "a.bin", "x");
   return {.from = "a test",
@@ -34,7 +36,7 @@ TEST(DataFolder, FollowsTheEnvironment) {
 
 TEST(DataSets, AreBuiltAndOpened) {
   const TemporaryData data;
-  build_data_set("mine", [](const auto& folder, const auto&) { return one_file(folder); });
+  build_data_set(kMine, [](const auto& folder, const auto&) { return one_file(folder); });
   const DataSet mine = open_data_set("mine");
   EXPECT_EQ(mine.name, "mine");
   EXPECT_EQ(mine.from, "a test");
@@ -52,14 +54,14 @@ TEST(DataSets, AreThereWholeOrNotAtAll) {
     write_file(downloads / "part", "kept");
     throw InputError("test", "in the middle");
   };
-  EXPECT_ERROR(build_data_set("mine", fail), InputError, "in the middle");
+  EXPECT_ERROR(build_data_set(kMine, fail), InputError, "in the middle");
   EXPECT_ERROR(open_data_set("mine"), InputError, "run bridle data get mine");
-  build_data_set("mine", [](const auto& folder, const auto& downloads) {
+  build_data_set(kMine, [](const auto& folder, const auto& downloads) {
     EXPECT_TRUE(entries(folder).empty());
     EXPECT_EQ(read_file(downloads / "part"), "kept");
     return one_file(folder);
   });
-  EXPECT_ERROR(build_data_set("mine", fail), InputError, "in the middle");
+  EXPECT_ERROR(build_data_set(kMine, fail), InputError, "in the middle");
   EXPECT_EQ(open_data_set("mine").outputs, 3);  // the old one is still there
 }
 
@@ -67,24 +69,60 @@ TEST(DataSets, SayThatTheirFolderCannotBeWritten) {
   const TemporaryData data;
   write_file(data / "file", "");
   ::setenv("BRIDLE_DATA", (data / "file/inside").c_str(), 1);
-  EXPECT_ERROR(build_data_set("mine", [](const auto& folder, const auto&) { return one_file(folder); }),
+  EXPECT_ERROR(build_data_set(kMine, [](const auto& folder, const auto&) { return one_file(folder); }),
                InputError, "file/inside");
 }
 
 TEST(DataSets, RefuseADamagedManifest) {
   const TemporaryData data;
-  build_data_set("mine", [](const auto& folder, const auto&) { return one_file(folder); });
+  build_data_set(kMine, [](const auto& folder, const auto&) { return one_file(folder); });
   const auto path = data / "data/mine/dataset.json";
   const std::string good = read_file(path);
   for (const std::string& bad :
        {std::string(), good.substr(0, 40), std::string("[]"), std::string("{\"schema\": 2}")}) {
     write_file(path, bad);
-    EXPECT_ERROR(open_data_set("mine"), InputError, "dataset.json is damaged");
+    EXPECT_ERROR(open_data_set("mine"), InputError, "is damaged");
   }
 }
 
+TEST(DataSets, NoticeFilesThatAreMissingOrHaveAnotherSize) {
+  const TemporaryData data;
+  build_data_set(kMine, [](const auto& folder, const auto&) { return one_file(folder); });
+  write_file(data / "data/mine/a.bin", "longer");
+  EXPECT_ERROR(open_data_set("mine"), InputError, "a.bin has 6 bytes instead of 1");
+  std::filesystem::remove(data / "data/mine/a.bin");
+  EXPECT_ERROR(open_data_set("mine"), InputError, "a.bin: No such file");
+  const BuildOptions keep{.name = "mine", .if_present = IfPresent::keep};
+  build_data_set(keep, [](const auto& folder, const auto&) { return one_file(folder); });  // made anew
+  EXPECT_EQ(open_data_set("mine").outputs, 3);
+  build_data_set(keep, [](const auto&, const auto&) -> DataSet { throw InputError("test", "it was there"); });
+}
+
+TEST(DataSets, NeverTakeAFolderThatIsNotTheirs) {
+  const TemporaryData data;
+  make_folder(data / "data/mine");
+  write_file(data / "data/mine/notes", "precious");
+  for (const IfPresent choice : {IfPresent::keep, IfPresent::refuse, IfPresent::replace}) {
+    const BuildOptions options{.name = "mine", .if_present = choice};
+    EXPECT_ERROR(build_data_set(options, [](const auto& folder, const auto&) { return one_file(folder); }),
+                 InputError, "is not a data set of Bridle's");
+  }
+  EXPECT_EQ(read_file(data / "data/mine/notes"), "precious");
+}
+
+TEST(DataSets, LeaveNothingOfAFailedAttemptButDownloads) {
+  const TemporaryData data;
+  EXPECT_ERROR(build_data_set(kMine,
+                              [](const auto& folder, const auto&) -> DataSet {
+                                one_file(folder);
+                                throw InputError("test", "no");
+                              }),
+               InputError, "no");
+  EXPECT_FALSE(std::filesystem::exists(data / "data/.partial/mine"));
+}
+
 TEST(DataSets, HaveNamesThatAreFolders) {
-  for (const char* name : {"", "../x", "a/b", ".hidden", "-flag", "a b"})
+  for (const char* name : {"", "../x", "a/b", ".hidden", "-flag", "a b", std::string(101, 'x').c_str()})
     EXPECT_ERROR(check_data_name(name), InputError, "cannot be");
   check_data_name("moby-dick_2.0");
 }

@@ -52,6 +52,8 @@ TEST(Evaluation, PaperStopsWhereTheDataEnds) {
   const Evaluation paper(text_of(100, 16), {.protocol = Protocol::paper, .batch_size = 50});
   ASSERT_EQ(paper.size(), 2);
   EXPECT_EQ(paper[1].inputs.size(0), 34);
+  EXPECT_ERROR(paper[2], InputError, "batch 2 of 2");
+  EXPECT_ERROR(paper[-1], InputError, "batch -1");
 }
 
 TEST(Evaluation, RefusesOptionsThatMakeNoSense) {

@@ -29,7 +29,7 @@ TEST(KnownData, IsImportedOnlyIfItIsTheRightData) {
   EXPECT_ERROR(import_known("shakespeare", data / "input.txt"), InputError, "instead of 86c4e6aa");
   EXPECT_ERROR(import_known("shakespeare", data / "missing"), InputError, "missing: No such file");
   EXPECT_ERROR(import_known("cifar10", data / "input.txt"), InputError, "input.txt");
-  EXPECT_ERROR(import_known("gpt2", data / "input.txt"), InputError, "[tokenizer]");
+  EXPECT_ERROR(import_known("gpt2", data / "input.txt"), InputError, "encoder.json");
   EXPECT_ERROR(open_data_set("shakespeare"), InputError, "run bridle data get shakespeare");
 }
 

@@ -76,8 +76,13 @@ TEST(TokenizeText, EncodesALongTextInPiecesAsIfAtOnce) {
 TEST(TokenizeText, NamesTheFileAndTheByte) {
   const TemporaryFolder folder;
   write_file(folder / "text", "abcdefghijk\xfe");
-  EXPECT_ERROR(tokenize_text({.text = folder / "text"}, folder, {}), InputError,
-               "text: [characters] byte 11 (0xfe)");
+  EXPECT_ERROR(tokenize_text({.text = folder / "text"}, folder, {}), InputError, "byte 11 (0xfe)");
+  std::string late(9'000'000, 'a');
+  late[8'999'990] = '\xff';  // far into the validation part
+  write_file(folder / "text", late);
+  const Words words;
+  EXPECT_ERROR(tokenize_text({.text = folder / "text", .tokenizer = &words}, folder, {}), InputError,
+               "byte 8999990 (0xff)");
   write_file(folder / "text", "");
   EXPECT_ERROR(tokenize_text({.text = folder / "text"}, folder, {}), InputError, "0 bytes are too few");
   write_file(folder / "text", "a");

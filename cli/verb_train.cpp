@@ -1,0 +1,169 @@
+// bridle train: a recipe becomes a run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "bridle/error.h"
+#include "bridle/run.h"
+#include "bridle/train.h"
+#include "progress_line.h"
+#include "verbs.h"
+
+namespace bridle {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Flags {
+  std::string recipe;
+  std::vector<std::string> set;
+  std::string out;
+  std::string resume;
+  std::string device = "cpu";
+  bool json = false;
+};
+
+std::atomic<bool> stop_requested{false};  // set by signals
+
+void stop_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stop_requested = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second one ends the process at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+// runs/NAME of the recipe's name; runs/NAME-2 and so on where that is taken.
+fs::path free_folder(const fs::path& recipe) {
+  const fs::path first = fs::path("runs") / recipe.stem();
+  fs::path folder = first;
+  for (int i = 2; fs::exists(folder); ++i) folder = first.string() + fmt::format("-{}", i);
+  return folder;
+}
+
+// The run to go on with, if that is what the flags ask for.
+std::optional<fs::path> folder_to_resume(const Flags& flags) {
+  if (flags.resume.empty()) return std::nullopt;
+  if (flags.resume != "auto") return fs::path(flags.resume);
+  const fs::path folder =
+      flags.out.empty() ? fs::path("runs") / fs::path(flags.recipe).stem() : fs::path(flags.out);
+  return fs::exists(folder / "config.toml") ? std::optional(folder) : std::nullopt;
+}
+
+class Terminal {
+ public:
+  TrainListener listener() {
+    return {[this](const TrainProgress& p) { show(p); },
+            [this](const std::string& text) { line_.note(text); }};
+  }
+
+ private:
+  void show(const TrainProgress& p) {
+    line_.show_text(fmt::format("step {}/{}  loss {:.4f}  accuracy {:.1f} %  {:.0f}/s", p.step, p.steps,
+                                p.loss, 100.0 * p.accuracy, p.examples_per_second),
+                    p.seconds_left, p.step == p.steps);
+  }
+  ProgressLine line_;
+};
+
+void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
+  if (json) {
+    const nlohmann::ordered_json facts{
+        {"schema", 1},
+        {"run", folder.string()},
+        {"step", s.step},
+        {"finished", s.finished},
+        {"train_loss", s.train_loss},
+        {"validation_loss", s.finished ? nlohmann::ordered_json(s.validation_loss) : nullptr},
+        {"validation_accuracy", s.finished ? nlohmann::ordered_json(s.validation_accuracy) : nullptr},
+        {"log10_lipschitz",
+         s.finished && s.bounded ? nlohmann::ordered_json(s.bound.lipschitz.log10()) : nullptr},
+        {"domain_radius", s.domain.to_double()},
+        {"repairs", s.repairs},
+        {"seconds", s.seconds}};
+    return fmt::print("{}\n", facts.dump(2));
+  }
+  if (!s.finished) {
+    fmt::print("stopped at step {}, saved; go on with: bridle train --resume {}\n", s.step, folder.string());
+    return;
+  }
+  fmt::print("{:<24}{}\n", "run", folder.string());
+  fmt::print("{:<24}{} in {}\n", "steps", s.step, clock_text(s.seconds));
+  fmt::print("{:<24}{:.4f}, accuracy {:.1f} %\n", "validation loss", s.validation_loss,
+             100.0 * s.validation_accuracy);
+  fmt::print("{:<24}{}\n", "repairs", s.repairs);
+  if (s.bounded)
+    fmt::print("{:<24}{} (RMS → RMS, inputs of norm up to {}; norms verified)\n", "Lipschitz bound",
+               s.bound.lipschitz.to_string(), s.domain.to_string());
+  else
+    fmt::print("{:<24}none: this model has no finite bound\n", "Lipschitz bound");
+}
+
+std::string command_of(const Flags& flags) {
+  std::string command = "bridle train " + flags.recipe;
+  for (const std::string& set : flags.set) command += " --set " + set;
+  if (!flags.out.empty()) command += " --out " + flags.out;
+  if (!flags.resume.empty()) command += " --resume " + flags.resume;
+  return command;
+}
+
+void train(const Flags& flags) {
+  if (flags.device != "cpu")
+    throw InputError("train", fmt::format("--device {}: this build trains on the CPU only", flags.device));
+  const auto resumed = folder_to_resume(flags);
+  if (!resumed && flags.recipe.empty())
+    throw UsageError("train", "name a recipe, such as recipes/quickstart.toml, or --resume DIR");
+  if (resumed && !flags.set.empty())
+    throw UsageError("train", "--set and --resume do not go together: a resumed run keeps its settings");
+  const fs::path folder = resumed             ? *resumed
+                          : flags.out.empty() ? free_folder(flags.recipe)
+                                              : fs::path(flags.out);
+  stop_on_signals();
+  RunInfo info{.command = command_of(flags),
+               .version = BRIDLE_VERSION,
+               .commit = BRIDLE_COMMIT,
+               .status = "running",
+               .seed = 0};
+  TrainSummary summary;
+  try {
+    Terminal terminal;
+    const auto trainer = resumed ? Trainer::resume(folder, terminal.listener())
+                                 : std::make_unique<Trainer>(read_recipe(flags.recipe, flags.set), folder,
+                                                             terminal.listener());
+    info.seed = trainer->options().training.seed;
+    write_run_info(folder, info);
+    summary = trainer->run(&stop_requested);
+  } catch (const std::exception&) {
+    if (fs::exists(folder / "run.json")) write_run_info(folder, (info.status = "failed", info));
+    throw;
+  }
+  info.status = summary.finished ? "finished" : "stopped";
+  write_run_info(folder, info);
+  print_summary(summary, folder, flags.json);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("train", "Train a model as a recipe says");
+  verb->footer(
+      "Examples:\n"
+      "  bridle train recipes/quickstart.toml\n"
+      "  bridle train recipes/shakespeare_soft_cap.toml --set constraint.sigma_max=2 --out runs/two\n"
+      "  bridle train recipes/quickstart.toml --out runs/q --resume auto     goes on if runs/q is a run\n"
+      "  bridle train --resume runs/two");
+  auto flags = std::make_shared<Flags>();
+  verb->add_option("recipe", flags->recipe, "A TOML file; recipes/ has one for each experiment");
+  verb->add_option("--set", flags->set, "section.key=value over the recipe; may be repeated")
+      ->allow_extra_args(false);
+  verb->add_option("--out", flags->out, "The run's folder [runs/RECIPE]");
+  verb->add_option("--resume", flags->resume, "auto, or a run's folder");
+  verb->add_option("--device", flags->device, "cpu")->capture_default_str();
+  verb->add_flag("--json", flags->json, "Print one JSON object at the end");
+  verb->callback([flags] { train(*flags); });
+}
+
+}  // namespace bridle

@@ -1,0 +1,144 @@
+// Training: what a recipe says, and a run from its first step to its last.
+//
+//   RunOptions options = read_recipe("recipes/quickstart.toml", {"training.steps=500"});
+//   Trainer trainer(options, "runs/first");
+//   trainer.run();
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bridle/constraint.h"
+#include "bridle/loader.h"
+#include "bridle/nn.h"
+#include "bridle/optim.h"
+
+namespace bridle {
+
+struct DataOptions {
+  std::string name = "shakespeare";
+  int64_t sequence_length = 256;
+  int64_t batch_size = 64;
+  std::string order = "random";  // random, shuffled, sequential
+  double held_out = 0.0;
+  bool standardize = false;
+  double random_labels = 0.0;
+};
+
+struct ConstraintSettings {
+  ConstraintOptions options = {};
+  double sigma_max = 1.0;
+  std::string heads = "whole";  // which of q, k, v are constrained head by head: whole, kv, qkv
+  double embedding_cap = 1.0;   // RMS of a row; 0: none
+  int64_t prove_every = 10;     // steps; evaluation and saving prove as well
+};
+
+struct TrainingOptions {
+  int64_t steps = 2000;
+  uint64_t seed = 0;
+  std::string precision = "float32";  // float32, or bfloat16 with float32 master weights
+  int64_t accumulate = 1;             // batches a step
+  int64_t log_every = 10;
+  int64_t evaluate_every = 200;
+  int64_t checkpoint_every = 200;
+};
+
+struct RunOptions {
+  DataOptions data = {};
+  ModelOptions model = {};
+  OptimizerOptions optimizer = {};
+  ScheduleOptions schedule = {};
+  ConstraintSettings constraint = {};
+  TrainingOptions training = {};
+};
+
+// A TOML recipe and settings over it ("section.key=value"). Throws InputError for an unknown key, naming the nearest.
+RunOptions read_recipe(const std::filesystem::path& path, const std::vector<std::string>& set = {});
+std::string recipe_text(const RunOptions& options);
+
+// Sizes that the data decides, and everything that is refused. Throws InputError.
+RunOptions resolved(RunOptions options, const DataSet& data);
+
+// Loss and accuracy are means over all targets.
+struct EvaluationResult {
+  double loss = 0.0;
+  double accuracy = 0.0;
+  int64_t targets = 0;
+  ActivationStatistics statistics = {};
+};
+
+struct EvaluateOptions {
+  EvaluationOptions order = {};
+  at::ScalarType dtype = at::kFloat;
+  bool statistics = false;
+};
+EvaluationResult evaluate(const Model& model, const std::shared_ptr<const Source>& source,
+                          const EvaluateOptions& options = {}, const OnProgress& progress = {});
+
+// Mean cross-entropy over the targets, its gradients in the order of the model's params, and the share of targets that
+// have the largest logit.
+struct LossAndGradients {
+  double loss = 0.0;
+  double accuracy = 0.0;
+  std::vector<at::Tensor> gradients = {};
+};
+LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass& pass);
+
+// What a run tells on its way.
+struct TrainProgress {
+  int64_t step = 0;  // done
+  int64_t steps = 0;
+  double loss = 0.0;
+  double accuracy = 0.0;
+  double examples_per_second = 0.0;  // tokens, or images
+  double seconds_left = 0.0;
+};
+
+struct TrainListener {
+  std::function<void(const TrainProgress&)> progress = {};
+  std::function<void(const std::string&)> note = {};
+};
+
+struct TrainSummary {
+  int64_t step = 0;
+  bool finished = false;  // false: it was asked to stop
+  double train_loss = 0.0;
+  double validation_loss = 0.0;
+  double validation_accuracy = 0.0;
+  int64_t repairs = 0;
+  UpperBound domain;  // ‖x₀‖ ≤ this
+  Bound bound;        // from verified norms, at the logits
+  bool bounded = false;
+  double seconds = 0.0;
+};
+
+class Trainer {
+ public:
+  // A new run in an empty or missing folder. Throws InputError where there is a run already.
+  Trainer(const RunOptions& options, const std::filesystem::path& folder, const TrainListener& listener = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // A run that goes on from its newest whole checkpoint.
+  static std::unique_ptr<Trainer> resume(const std::filesystem::path& folder,
+                                         const TrainListener& listener = {});
+
+  // To the last step, or until `stop` becomes true; saves before it returns.
+  TrainSummary run(const std::atomic<bool>* stop = nullptr);
+
+  const Model& model() const;
+  const RunOptions& options() const;  // resolved
+
+ private:
+  struct Parts;
+  explicit Trainer(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace bridle

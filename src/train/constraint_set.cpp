@@ -1,0 +1,76 @@
+#include "train/constraint_set.h"
+
+#include <fmt/format.h>
+
+#include "bridle/error.h"
+
+namespace bridle {
+namespace {
+
+bool apart(Role role, const std::string& heads) {
+  if (heads == "qkv") return role == Role::query || role == Role::key || role == Role::value;
+  return heads == "kv" && (role == Role::key || role == Role::value);
+}
+
+}  // namespace
+
+ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings,
+                             int64_t heads)
+    : params_(params) {
+  for (size_t i = 0; i < params_.size(); ++i) {
+    Param& param = params_[i];
+    if (apart(param.role, settings.heads)) param.blocks = heads;
+    const bool capped = is_table(param.role) ? settings.embedding_cap > 0.0 : is_matrix(param.role);
+    if (!capped) continue;
+    const double cap = is_table(param.role) ? settings.embedding_cap : settings.sigma_max;
+    entries_.push_back({i, cap, Enforcer(settings.options, param.role), is_table(param.role)});
+  }
+}
+
+void ConstraintSet::start_() {
+  for (Entry& entry : entries_) {
+    if (entry.enforcer.constraint().uses_cap()) entry.enforcer.start_(params_[entry.param], entry.cap);
+  }
+}
+
+void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
+  for (Entry& entry : entries_) {
+    const Param& param = params_[entry.param];
+    const StepInfo& step = steps.at(entry.param);
+    Constraint& constraint = entry.enforcer.constraint();
+    entry.promised = is_table(param.role) ||
+                     (constraint.uses_cap() && constraint.guarantee(param, entry.cap, step).norm.has_value());
+    entry.enforcer.enforce_(param, entry.cap, step);
+  }
+}
+
+void ConstraintSet::prove_and_repair_() {
+  for (Entry& entry : entries_) {
+    if (entry.promised) entry.enforcer.prove_and_repair_(params_[entry.param], entry.cap);
+  }
+}
+
+int64_t ConstraintSet::repairs() const {
+  int64_t repairs = repairs_before_;
+  for (const Entry& entry : entries_) repairs += entry.enforcer.repairs();
+  return repairs;
+}
+
+std::map<std::string, at::Tensor> ConstraintSet::state() const {
+  std::map<std::string, at::Tensor> state;
+  for (const Entry& entry : entries_) {
+    const at::Tensor kept = entry.enforcer.constraint().state();
+    if (kept.defined()) state[params_[entry.param].name] = kept;
+  }
+  return state;
+}
+
+void ConstraintSet::set_state(const std::map<std::string, at::Tensor>& state, int64_t repairs) {
+  repairs_before_ = repairs;
+  for (Entry& entry : entries_) {
+    const auto found = state.find(params_[entry.param].name);
+    if (found != state.end()) entry.enforcer.constraint().set_state(found->second);
+  }
+}
+
+}  // namespace bridle

@@ -1,0 +1,41 @@
+// The constraints of a run: an enforcer for each weight that has one, with the cap in force.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bridle/constraint.h"
+#include "bridle/train.h"
+
+namespace bridle {
+
+class ConstraintSet {
+ public:
+  // `heads` is how many row blocks a weight has that is constrained head by head.
+  ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings, int64_t heads);
+
+  void start_();                                      // brings initial weights inside
+  void enforce_(const std::vector<StepInfo>& steps);  // after the optimizer, in the order of the params
+  void prove_and_repair_();                           // what is promised; throws PromiseError
+  int64_t repairs() const;                            // since the run began
+
+  // The params with their row blocks, for the optimizer: it orthogonalises what is constrained for itself.
+  const std::vector<Param>& params() const { return params_; }
+
+  std::map<std::string, at::Tensor> state() const;
+  void set_state(const std::map<std::string, at::Tensor>& state, int64_t repairs);
+
+ private:
+  struct Entry {
+    size_t param;
+    double cap;
+    Enforcer enforcer;
+    bool promised;  // the method guarantees the cap for the steps that it has seen
+  };
+  std::vector<Param> params_;
+  std::vector<Entry> entries_;
+  int64_t repairs_before_ = 0;  // the run was resumed
+};
+
+}  // namespace bridle

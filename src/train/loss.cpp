@@ -1,0 +1,28 @@
+// Forward, loss and backward in one call: the plain twin, on LibTorch's autograd.
+#include <ATen/ops/cross_entropy_loss.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "bridle/train.h"
+
+namespace bridle {
+
+LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass& pass) {
+  const at::Tensor logits = model.forward(batch.inputs, pass);
+  const at::Tensor flat = logits.reshape({-1, logits.size(-1)});
+  const at::Tensor targets = batch.targets.reshape({-1});
+  const at::Tensor loss =
+      at::cross_entropy_loss(flat.scalar_type() == at::kDouble ? flat : flat.to(at::kFloat), targets);
+  std::vector<at::Tensor> weights;
+  for (const Param& param : model.params()) weights.push_back(param.tensor);
+  LossAndGradients result;
+  result.gradients = torch::autograd::grad({loss}, weights, {}, /*retain_graph=*/false,
+                                           /*create_graph=*/false, /*allow_unused=*/true);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!result.gradients[i].defined()) result.gradients[i] = weights[i].detach().mul(0.0);
+  }
+  result.loss = loss.item<double>();
+  result.accuracy = flat.detach().argmax(-1).eq(targets).to(at::kDouble).mean().item<double>();
+  return result;
+}
+
+}  // namespace bridle

@@ -1,0 +1,177 @@
+#include "train/options.h"
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/nearest.h"
+#include "bridle/error.h"
+#include "nn/model_options.h"
+
+namespace bridle {
+namespace {
+
+Settings data_settings(DataOptions& o) {
+  return {
+      {"data.name", &o.name, "a data set, as bridle data list shows them"},
+      {"data.sequence_length", &o.sequence_length, "tokens in a sequence"},
+      {"data.batch_size", &o.batch_size, "sequences or images in a batch"},
+      {"data.order", &o.order, "random, shuffled or sequential"},
+      {"data.held_out", &o.held_out, "share of the training part that is kept back, to choose settings by"},
+      {"data.standardize", &o.standardize, "images: channels with mean 0 and deviation 1"},
+      {"data.random_labels", &o.random_labels, "images: share of training labels drawn at random"}};
+}
+
+Settings optimizer_settings(OptimizerOptions& o) {
+  return {
+      {"optimizer.method", &o.method, "muon or adamw, for matrices"},
+      {"optimizer.lr", &o.lr, "learning rate, before schedule and shares"},
+      {"optimizer.weight_decay", &o.weight_decay, "λ of W ← (1 − λη)W"},
+      {"optimizer.momentum", &o.momentum, "of Muon and of row-normalised embeddings"},
+      {"optimizer.momentum_start", &o.momentum_start, "momentum grows from here; 0: it does not"},
+      {"optimizer.momentum_warmup_steps", &o.momentum_warmup_steps, "over so many steps"},
+      {"optimizer.nesterov", &o.nesterov, "Nesterov's momentum"},
+      {"optimizer.ns_coefficients", &o.ns_coefficients, "six_step, five_step or classic"},
+      {"optimizer.beta1", &o.beta1, "Adam's"},
+      {"optimizer.beta2", &o.beta2, "Adam's"},
+      {"optimizer.eps", &o.eps, "Adam's"},
+      {"optimizer.bias_correction", &o.bias_correction, "true: PyTorch's Adam; false: the paper's"},
+      {"optimizer.adam_lr", &o.adam_lr, "of position biases, gains and biases under muon"},
+      {"optimizer.embedding", &o.embedding, "row_normalize or adam; auto: the first under muon"},
+      {"optimizer.inflation_limit", &o.inflation_limit, "row_normalize: a row is multiplied by at most this"},
+      {"optimizer.embedding_lr", &o.embedding_lr, "0: lr with its share"},
+      {"optimizer.head_lr", &o.head_lr, "0: lr with its share"},
+      {"optimizer.shares", &o.mass.use, "learning rates from masses and sensitivities"},
+      {"optimizer.blocks_mass", &o.mass.blocks_mass, "of all weights in blocks together"},
+      {"optimizer.embedding_mass", &o.mass.embedding_mass, "of the embedding"},
+      {"optimizer.head_mass", &o.mass.head_mass, "of the head"},
+      {"optimizer.residual_sensitivity", &o.mass.residual_sensitivity, "1, 2 or literal"},
+      {"optimizer.gradient_clip", &o.gradient_clip, "norm of all gradients together; 0: off"}};
+}
+
+Settings schedule_settings(ScheduleOptions& o) {
+  return {{"schedule.shape", &o.shape, "constant, linear, cosine or stable_decay"},
+          {"schedule.warmup_steps", &o.warmup_steps, "steps over which the rate grows first"},
+          {"schedule.decay_share", &o.decay_share, "stable_decay: the last part of all steps"},
+          {"schedule.final_share", &o.final_share, "what the rate falls to"}};
+}
+
+Settings constraint_settings(ConstraintSettings& o) {
+  return {{"constraint.method", &o.options.method, "see docs/theory/constraints.md"},
+          {"constraint.sigma_max", &o.sigma_max, "cap of the RMS→RMS norm"},
+          {"constraint.heads", &o.heads, "constrained head by head: whole (none), kv, qkv"},
+          {"constraint.embedding_cap", &o.embedding_cap, "RMS of an embedding's row; 0: no cap"},
+          {"constraint.prove_every", &o.prove_every, "steps between proofs; evaluation and saving prove too"},
+          {"constraint.spectral_decay", &o.options.spectral_decay, "spectral_weight_decay's share"},
+          {"constraint.floor", &o.options.floor, "clip's lower end"},
+          {"constraint.clip_decay", &o.options.clip_decay, "clipped_weight_decay's λ"},
+          {"constraint.parseval_strength", &o.options.parseval_strength, "parseval's β"}};
+}
+
+Settings training_settings(TrainingOptions& o) {
+  return {{"training.steps", &o.steps, "optimizer steps"},
+          {"training.seed", &o.seed, "of weights, order, labels and dropout"},
+          {"training.precision", &o.precision, "float32, or bfloat16 with float32 master weights"},
+          {"training.accumulate", &o.accumulate, "batches a step"},
+          {"training.log_every", &o.log_every, "steps between lines of metrics.jsonl"},
+          {"training.evaluate_every", &o.evaluate_every, "steps; 0: at the end only"},
+          {"training.checkpoint_every", &o.checkpoint_every, "steps; 0: at the end only"}};
+}
+
+void check_one_of(const char* key, const std::string& value, const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+  const std::string meant = nearest_word(value, allowed);
+  throw InputError("settings", fmt::format("{} = '{}' is not known{}", key, value,
+                                           meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+}
+
+void check_at_least(const char* key, int64_t value, int64_t least) {
+  if (value < least)
+    throw InputError("settings", fmt::format("{} = {}; it must be at least {}", key, value, least));
+}
+
+}  // namespace
+
+Settings run_settings(RunOptions& options) {
+  Settings all;
+  for (const Settings& part : {data_settings(options.data), model_settings(options.model, "model."),
+                               optimizer_settings(options.optimizer), schedule_settings(options.schedule),
+                               constraint_settings(options.constraint), training_settings(options.training)})
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+RunOptions read_recipe(const std::filesystem::path& path, const std::vector<std::string>& set) {
+  RunOptions options;
+  const Settings settings = run_settings(options);
+  read_toml(settings, read_file(path), path.string());
+  for (const std::string& assignment : set) set_value(settings, assignment);
+  return options;
+}
+
+std::string recipe_text(const RunOptions& options) {
+  RunOptions copy = options;
+  return to_toml(run_settings(copy));
+}
+
+SourceOptions source_options(const RunOptions& options) {
+  return {.sequence_length = options.data.sequence_length,
+          .held_out = options.data.held_out,
+          .standardize = options.data.standardize,
+          .random_labels = options.data.random_labels,
+          .seed = options.training.seed};
+}
+
+Order order_named(const std::string& name) {
+  check_one_of("data.order", name, {"random", "shuffled", "sequential"});
+  return name == "random" ? Order::random : name == "shuffled" ? Order::shuffled : Order::sequential;
+}
+
+RunOptions resolved(RunOptions options, const DataSet& data) {
+  const bool images = data.kind == DataKind::images;
+  ModelOptions& model = options.model;
+  if (images != (model.kind == "mlp"))
+    throw InputError("settings",
+                     fmt::format("model.kind = '{}' does not fit the data set '{}', which holds {}",
+                                 model.kind, data.name, images ? "images" : "tokens"));
+  if (images && model.layer_sizes.empty()) {
+    model.layer_sizes = {3072};
+    model.layer_sizes.insert(model.layer_sizes.end(), model.hidden_sizes.begin(), model.hidden_sizes.end());
+    model.layer_sizes.push_back(data.outputs);
+  }
+  if (images && (model.layer_sizes.front() != 3072 || model.layer_sizes.back() != data.outputs))
+    throw InputError(
+        "settings", fmt::format("model.layer_sizes go from {} to {}; the data has 3072 pixels and {} classes",
+                                model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
+  if (!images && model.vocab_size == 0) model.vocab_size = data.outputs;
+  if (!images && model.vocab_size < data.outputs)
+    throw InputError("settings", fmt::format("model.vocab_size = {} is less than the data's {}",
+                                             model.vocab_size, data.outputs));
+  if (!images && model.max_position_embeddings == 0)
+    model.max_position_embeddings = options.data.sequence_length;
+  if (!images && model.positions == "learned" && model.max_position_embeddings < options.data.sequence_length)
+    throw InputError("settings",
+                     fmt::format("model.max_position_embeddings = {} is less than data.sequence_length = {}",
+                                 model.max_position_embeddings, options.data.sequence_length));
+  model = resolved(model);
+  order_named(options.data.order);
+  check_one_of("constraint.method", options.constraint.options.method, constraint_names());
+  if (options.optimizer.method != "muon" &&
+      make_constraint(options.constraint.options)->needs_update_bound()) {
+    throw InputError("settings", fmt::format("constraint.method = '{}' needs updates of known norm, which "
+                                             "optimizer.method = '{}' does not have; use "
+                                             "muon, or a constraint such as normalize",
+                                             options.constraint.options.method, options.optimizer.method));
+  }
+  check_one_of("constraint.heads", options.constraint.heads, {"whole", "kv", "qkv"});
+  check_one_of("training.precision", options.training.precision, {"float32", "bfloat16"});
+  check_at_least("training.steps", options.training.steps, 1);
+  check_at_least("training.accumulate", options.training.accumulate, 1);
+  check_at_least("training.log_every", options.training.log_every, 1);
+  check_at_least("training.evaluate_every", options.training.evaluate_every, 0);
+  check_at_least("training.checkpoint_every", options.training.checkpoint_every, 0);
+  check_at_least("constraint.prove_every", options.constraint.prove_every, 1);
+  schedule_factor(options.schedule, 0, options.training.steps);
+  return options;
+}
+
+}  // namespace bridle

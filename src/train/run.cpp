@@ -1,0 +1,44 @@
+#include "bridle/run.h"
+
+#include <fmt/format.h>
+
+#include "bridle/error.h"
+#include "io/run_directory.h"
+#include "train/options.h"
+
+namespace bridle {
+
+Run open_run(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder))
+    throw InputError("run", fmt::format("{} is not a folder; name a run's folder, such as runs/quickstart",
+                                        folder.string()));
+  if (!std::filesystem::exists(folder / "model.safetensors")) {
+    throw InputError(
+        "run",
+        fmt::format(
+            "{} has no model.safetensors: the run has not saved yet; go on with bridle train --resume {}",
+            folder.string(), folder.string()));
+  }
+  Run run{.folder = folder,
+          .options = read_recipe(folder / "config.toml"),
+          .model = read_model(folder),
+          .tokenizer = nullptr};
+  if (std::filesystem::exists(folder / "vocab.json")) run.tokenizer = load_tokenizer(folder);
+  return run;
+}
+
+std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& split) {
+  if (split != "train" && split != "validation" && split != "held_out")
+    throw InputError("run", fmt::format("split '{}'; it is one of train, validation, held_out", split));
+  const DataSet data = open_data_set(run.options.data.name);
+  if (data.outputs > (run.model->options().kind == "mlp" ? run.model->options().layer_sizes.back()
+                                                         : run.model->options().vocab_size))
+    throw InputError("run", fmt::format("'{}' has {} outputs, more than the model", data.name, data.outputs));
+  return open_split(data,
+                    split == "train"        ? Split::train
+                    : split == "validation" ? Split::validation
+                                            : Split::held_out,
+                    source_options(run.options));
+}
+
+}  // namespace bridle

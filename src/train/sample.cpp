@@ -1,0 +1,67 @@
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/log.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bridle/error.h"
+#include "bridle/random.h"
+#include "bridle/run.h"
+#include "data/utf8.h"
+
+namespace bridle {
+namespace {
+
+// Draws from softmax(logits/temperature): the largest of logits/temperature plus Gumbel noise.
+Token draw(const at::Tensor& logits, const SampleOptions& options, int64_t index) {
+  if (options.temperature == 0.0) return static_cast<Token>(logits.argmax().item<int64_t>());
+  const at::Tensor uniform = random_uniform(
+      logits.sizes(),
+      {.seed = options.seed, .stream = Stream::sampling, .step = static_cast<uint64_t>(index)}, at::kDouble);
+  const at::Tensor noise = at::log(at::log(uniform).neg()).neg();
+  return static_cast<Token>(
+      logits.to(at::kDouble).div(options.temperature).add(noise).argmax().item<int64_t>());
+}
+
+// The longest prefix that ends with a whole UTF-8 character; byte pairs may end in the middle of one.
+size_t whole_characters(const std::string& text) {
+  const size_t bad = find_invalid_utf8(text);
+  return text.size() - bad < 4 ? bad : text.size();
+}
+
+}  // namespace
+
+std::string sample(const Run& run, const SampleOptions& options,
+                   const std::function<void(const std::string&)>& on_text) {
+  if (!run.tokenizer)
+    throw InputError("sample",
+                     fmt::format("{} is no language model: it has no vocabulary", run.folder.string()));
+  if (!(options.temperature >= 0.0) || std::isinf(options.temperature))
+    throw InputError("sample", fmt::format("temperature = {}; it is 0 or more", options.temperature));
+  std::vector<Token> tokens = run.tokenizer->encode(options.prompt);
+  if (tokens.empty()) throw InputError("sample", "the prompt is empty; begin with at least one character");
+  const at::NoGradGuard no_gradients;
+  const auto window = static_cast<size_t>(run.model->options().max_position_embeddings);
+  std::string all;
+  std::string pending;
+  for (int64_t i = 0; i < options.tokens; ++i) {
+    const size_t length = std::min(window, tokens.size());
+    std::vector<int64_t> context(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end());
+    Pass pass;
+    const at::Tensor logits =
+        run.model->forward(at::from_blob(context.data(), {1, static_cast<int64_t>(length)}, at::kLong), pass);
+    const at::Tensor last = logits.select(1, -1).view({-1}).narrow(0, 0, run.tokenizer->size());
+    tokens.push_back(draw(last, options, i));
+    pending += run.tokenizer->decode({&tokens.back(), 1});
+    const size_t ready = whole_characters(pending);
+    if (on_text && ready > 0) on_text(pending.substr(0, ready));
+    all += pending.substr(0, ready);
+    pending.erase(0, ready);
+  }
+  if (on_text && !pending.empty()) on_text(pending);
+  return all + pending;
+}
+
+}  // namespace bridle

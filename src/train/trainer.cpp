@@ -1,0 +1,237 @@
+// A run: when to evaluate, log, save and stop around train_step_.
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "bridle/error.h"
+#include "bridle/train.h"
+#include "io/metrics.h"
+#include "io/run_directory.h"
+#include "train/checkpoint.h"
+#include "train/options.h"
+#include "train/train_step.h"
+
+namespace bridle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+using Path = std::filesystem::path;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// A number for JSON, which has no infinity.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+struct Trainer::Parts {
+  TrainState state;
+  Path folder;
+  TrainListener listener;
+  std::shared_ptr<const Source> validation;
+  std::unique_ptr<MetricsFile> metrics;
+  int64_t examples_per_step = 0;
+  double seconds_before = 0.0;  // trained before the last resume
+  Clock::time_point started = Clock::now();
+  TrainSummary summary;
+
+  Parts(const RunOptions& options, const DataSet& data, Path where, TrainListener who)
+      : folder(std::move(where)), listener(std::move(who)) {
+    state.options = options;
+    state.model = make_model(options.model, options.training.seed);
+    state.constraints = std::make_unique<ConstraintSet>(state.model->params(), options.constraint,
+                                                        options.model.num_attention_heads);
+    OptimizerOptions optimizer = options.optimizer;
+    if (options.training.precision == "bfloat16") optimizer.product_dtype = at::kBFloat16;
+    state.optimizer = std::make_unique<Optimizer>(state.constraints->params(), optimizer);
+    const SourceOptions source = source_options(options);
+    state.loader = std::make_unique<Loader>(open_split(data, Split::train, source),
+                                            LoaderOptions{.batch_size = options.data.batch_size,
+                                                          .order = order_named(options.data.order),
+                                                          .seed = options.training.seed});
+    validation = open_split(data, options.data.held_out > 0.0 ? Split::held_out : Split::validation, source);
+    examples_per_step = options.data.batch_size * options.training.accumulate *
+                        (options.model.kind == "mlp" ? 1 : options.data.sequence_length);
+  }
+
+  double seconds() const { return seconds_before + seconds_since(started); }
+
+  void restore(const Checkpoint& checkpoint);
+  void save();
+  void evaluate_now();
+  void log(const StepResult& result, double rate);
+  Json norms() const;
+};
+
+Trainer::Trainer(const RunOptions& options, const Path& folder, const TrainListener& listener) {
+  if (std::filesystem::exists(folder / "config.toml"))
+    throw InputError(
+        "train", fmt::format("{} holds a run already; resume it with --resume auto, or choose another --out",
+                             folder.string()));
+  const DataSet data = open_data_set(options.data.name);
+  const RunOptions complete = resolved(options, data);
+  parts_ = std::make_unique<Parts>(complete, data, folder, listener);
+  parts_->state.constraints->start_();
+  make_folder(folder);
+  if (data.has_tokenizer) load_tokenizer(data.folder)->save(folder);
+  parts_->metrics = std::make_unique<MetricsFile>(folder / "metrics.jsonl", 0);
+  write_file(folder / "config.toml", recipe_text(complete));
+}
+
+Trainer::Trainer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Trainer::~Trainer() = default;
+
+const Model& Trainer::model() const { return *parts_->state.model; }
+const RunOptions& Trainer::options() const { return parts_->state.options; }
+
+std::unique_ptr<Trainer> Trainer::resume(const Path& folder, const TrainListener& listener) {
+  const RunOptions options = read_recipe(folder / "config.toml");
+  const DataSet data = open_data_set(options.data.name);
+  auto parts = std::make_unique<Parts>(resolved(options, data), data, folder, listener);
+  std::string trouble;
+  const auto checkpoint = read_newest_checkpoint(folder, &trouble);
+  if (listener.note && !trouble.empty())
+    listener.note(fmt::format("an older checkpoint serves, because {}", trouble));
+  if (checkpoint)
+    parts->restore(*checkpoint);
+  else
+    parts->state.constraints->start_();
+  parts->metrics =
+      std::make_unique<MetricsFile>(folder / "metrics.jsonl", checkpoint ? checkpoint->metrics_bytes : 0);
+  return std::unique_ptr<Trainer>(new Trainer(std::move(parts)));
+}
+
+void Trainer::Parts::restore(const Checkpoint& checkpoint) {
+  std::vector<std::pair<std::string, at::Tensor>> weights;
+  std::map<std::string, at::Tensor> optimizer;
+  std::map<std::string, at::Tensor> constraints;
+  for (const auto& [name, tensor] : checkpoint.tensors.tensors) {
+    const size_t slash = name.find('/');
+    const std::string part = name.substr(0, slash);
+    const std::string own = name.substr(slash + 1);
+    if (part == "model") weights.emplace_back(own, tensor);
+    if (part == "optimizer") optimizer[own] = tensor;
+    if (part == "constraint") constraints[own] = tensor;
+  }
+  load_weights_(*state.model, weights, "checkpoint");
+  state.optimizer->set_state(optimizer);
+  state.constraints->set_state(constraints, checkpoint.repairs);
+  state.loader->seek(checkpoint.loader_position);
+  state.step = checkpoint.step;
+  seconds_before = checkpoint.seconds;
+}
+
+void Trainer::Parts::save() {
+  state.constraints->prove_and_repair_();
+  metrics->sync();
+  Checkpoint checkpoint{.step = state.step,
+                        .loader_position = state.loader->position(),
+                        .metrics_bytes = metrics->size(),
+                        .repairs = state.constraints->repairs(),
+                        .seconds = seconds()};
+  for (const Param& param : state.model->params())
+    checkpoint.tensors.tensors.emplace_back("model/" + param.name, param.tensor.detach());
+  for (const auto& [name, tensor] : state.optimizer->state())
+    checkpoint.tensors.tensors.emplace_back("optimizer/" + name, tensor);
+  for (const auto& [name, tensor] : state.constraints->state())
+    checkpoint.tensors.tensors.emplace_back("constraint/" + name, tensor);
+  for (const auto& [name, tensor] : checkpoint.tensors.tensors) {
+    if (!tensor.isfinite().all().item<bool>())
+      throw NumericError("train", fmt::format("{} is not finite at step {}; the last good checkpoint is kept",
+                                              name, state.step));
+  }
+  write_checkpoint(folder, checkpoint);
+  write_model(*state.model, folder);
+}
+
+Json Trainer::Parts::norms() const {
+  Json result = Json::object();
+  for (const Param& param : state.constraints->params()) {
+    if (!is_matrix(param.role)) continue;
+    const at::Tensor blocks = param.block_view().detach();
+    result[param.name] = number(spectral_norm_estimate(blocks).max().item<double>() / param.unit());
+  }
+  return result;
+}
+
+void Trainer::Parts::log(const StepResult& result, double rate) {
+  const Json line{{"step", state.step},
+                  {"loss", number(result.loss)},
+                  {"accuracy", number(result.accuracy)},
+                  {"learning_rate", result.learning_rate},
+                  {"repairs", state.constraints->repairs()},
+                  {"norms", norms()},
+                  {"examples_per_second", std::round(rate)},
+                  {"seconds", std::round(1000.0 * seconds()) / 1000.0}};
+  metrics->append(line.dump());
+}
+
+// Validation, and the bound of the weights as they are.
+void Trainer::Parts::evaluate_now() {
+  state.constraints->prove_and_repair_();
+  const EvaluationResult result =
+      evaluate(*state.model, validation,
+               {.order = {.batch_size = state.options.data.batch_size}, .dtype = state.pass().dtype});
+  summary.validation_loss = result.loss;
+  summary.validation_accuracy = result.accuracy;
+  Json line{{"step", state.step},
+            {"validation_loss", number(result.loss)},
+            {"validation_accuracy", result.accuracy},
+            {"targets", result.targets}};
+  try {
+    const auto norms = measured_norms();
+    Walk walk(*norms);
+    summary.domain = state.model->input_bound(*norms);
+    summary.bound = state.model->bound(summary.domain, walk);
+    summary.bounded = !summary.bound.lipschitz.is_unbounded();
+  } catch (const PromiseError& error) {
+    summary.bounded = false;
+    if (listener.note) listener.note(error.what());
+  }
+  line["lipschitz"] = summary.bounded ? number(summary.bound.lipschitz.to_double()) : Json(nullptr);
+  line["log10_lipschitz"] = summary.bounded ? number(summary.bound.lipschitz.log10()) : Json(nullptr);
+  line["activation"] = summary.bounded ? number(summary.bound.activation.to_double()) : Json(nullptr);
+  metrics->append(line.dump());
+}
+
+TrainSummary Trainer::run(const std::atomic<bool>* stop) {
+  Parts& parts = *parts_;
+  TrainState& state = parts.state;
+  const TrainingOptions& training = state.options.training;
+  const auto due = [&](int64_t every) { return every > 0 && state.step % every == 0; };
+  parts.started = Clock::now();
+  const int64_t first = state.step;
+  int64_t saved = first;
+  while (state.step < training.steps && !(stop != nullptr && stop->load())) {
+    const auto begin = Clock::now();
+    const StepResult result = train_step_(state);
+    const double rate = static_cast<double>(parts.examples_per_step) / seconds_since(begin);
+    parts.summary.train_loss = result.loss;
+    const double left = seconds_since(parts.started) / static_cast<double>(state.step - first) *
+                        static_cast<double>(training.steps - state.step);
+    if (due(training.log_every)) parts.log(result, rate);
+    if (due(training.evaluate_every) && state.step < training.steps) parts.evaluate_now();
+    if (due(training.checkpoint_every) && state.step < training.steps) {
+      parts.save();
+      saved = state.step;
+    }
+    if (parts.listener.progress)
+      parts.listener.progress({state.step, training.steps, result.loss, result.accuracy, rate, left});
+  }
+  parts.summary.finished = state.step >= training.steps;
+  if (parts.summary.finished) parts.evaluate_now();
+  if (parts.summary.finished || saved != state.step) parts.save();
+  parts.summary.step = state.step;
+  parts.summary.repairs = state.constraints->repairs();
+  parts.summary.seconds = parts.seconds();
+  return parts.summary;
+}
+
+}  // namespace bridle

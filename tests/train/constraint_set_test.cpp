@@ -1,0 +1,71 @@
+#include "train/constraint_set.h"
+
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include "nn_support.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+std::unique_ptr<Model> outside() {  // every weight far outside its cap
+  auto model = make_model(test::small_transformer(), 1);
+  const at::NoGradGuard no_gradients;
+  uint64_t seed = 1;
+  for (const Param& param : model->params())
+    param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(3.0));
+  return model;
+}
+
+std::vector<StepInfo> steps_of(const Model& model) {
+  return std::vector<StepInfo>(model.params().size(), {.learning_rate = 0.1, .update_bound = 1.0});
+}
+
+TEST(ConstraintsOfARun, BringEveryWeightInsideHeadByHeadWhereAsked) {
+  for (const std::string heads : {"whole", "kv", "qkv"}) {
+    const auto model = outside();
+    ConstraintSettings settings;
+    settings.sigma_max = 1.5;
+    settings.heads = heads;
+    ConstraintSet constraints(model->params(), settings, 4);
+    constraints.start_();
+    for (const Param& param : constraints.params()) {
+      const bool key_or_value = param.role == Role::key || param.role == Role::value;
+      const bool apart = (heads == "qkv" && param.role == Role::query) || (heads != "whole" && key_or_value);
+      EXPECT_EQ(param.blocks, apart ? 4 : 1) << param.name;
+      EXPECT_TRUE(prove_norm(param, is_table(param.role) ? 1.0 : 1.5)) << param.name;
+    }
+  }
+}
+
+TEST(ConstraintsOfARun, ProveOnlyWhatAMethodPromises) {
+  for (const auto& [method, repaired] :
+       {std::pair{"soft_cap", true}, std::pair{"hammer", false}, std::pair{"none", false}}) {
+    const auto model = outside();
+    ConstraintSettings settings;
+    settings.options.method = method;
+    settings.embedding_cap = 0.0;
+    ConstraintSet constraints(model->params(), settings, 4);
+    constraints.enforce_(steps_of(*model));
+    constraints.prove_and_repair_();
+    EXPECT_EQ(constraints.repairs() > 0, repaired) << method;
+  }
+}
+
+TEST(ConstraintsOfARun, ComeBackWithTheirState) {
+  const auto model = outside();
+  ConstraintSettings settings;
+  settings.options.method = "hammer";
+  ConstraintSet constraints(model->params(), settings, 4);
+  constraints.enforce_(steps_of(*model));
+  const auto state = constraints.state();
+  EXPECT_FALSE(state.empty());
+  ConstraintSet copy(model->params(), settings, 4);
+  copy.set_state(state, 7);
+  EXPECT_EQ(copy.repairs(), 7);
+  for (const auto& [name, tensor] : copy.state()) EXPECT_TRUE(tensor.equal(state.at(name))) << name;
+}
+
+}  // namespace
+}  // namespace bridle

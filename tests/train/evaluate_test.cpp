@@ -1,0 +1,31 @@
+#include <cmath>
+
+#include "train_support.h"
+
+namespace bridle {
+namespace {
+
+using test::TemporaryData;
+
+TEST(Evaluate, DoesNotDependOnTheBatches) {
+  const TemporaryData data;
+  test::import_words(data, 5000);
+  const DataSet words = open_data_set("words");
+  const auto source = open_split(words, Split::validation, {.sequence_length = 32});
+  ModelOptions options = test::small_run().model;
+  options.vocab_size = words.outputs;
+  options.max_position_embeddings = 32;
+  options.initialization = "normal";
+  const auto model = make_model(options, 1);
+  const EvaluationResult one = evaluate(*model, source, {.order = {.batch_size = 1}, .statistics = true});
+  const EvaluationResult many = evaluate(*model, source, {.order = {.batch_size = 7}});
+  EXPECT_NEAR(one.loss, many.loss, 1e-6);
+  EXPECT_EQ(one.targets, many.targets);
+  EXPECT_EQ(one.targets, words.validation[0].count - 1);
+  EXPECT_NEAR(one.loss, std::log(static_cast<double>(words.outputs)), 0.5);
+  EXPECT_EQ(one.statistics.layers.size(), 6U);
+  EXPECT_TRUE(many.statistics.layers.empty());
+}
+
+}  // namespace
+}  // namespace bridle

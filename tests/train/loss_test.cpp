@@ -1,0 +1,25 @@
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bridle/train.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+TEST(Loss, IsTheMeanCrossEntropy) {
+  const auto model = make_model({.kind = "mlp", .layer_sizes = {4, 3}}, 1);
+  const Batch batch{test::normal({6, 4}, 1, at::kFloat), at::tensor({0, 1, 2, 0, 1, 2}, at::kLong)};
+  Pass pass;
+  const LossAndGradients zero = loss_and_gradients(*model, batch, pass);  // the only layer starts at zero
+  EXPECT_NEAR(zero.loss, std::log(3.0), 1e-6);
+  ASSERT_EQ(zero.gradients.size(), 1U);
+  EXPECT_EQ(zero.gradients[0].sizes(), model->params()[0].tensor.sizes());
+  EXPECT_LT(zero.gradients[0].sum().abs().item<double>(), 1e-5);  // softmax moves no constant
+  EXPECT_NEAR(zero.accuracy, 1.0 / 3.0, 1e-12);                   // equal logits: the first class is taken
+}
+
+}  // namespace
+}  // namespace bridle

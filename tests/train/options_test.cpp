@@ -1,0 +1,44 @@
+#include "train/options.h"
+
+#include <set>
+
+#include "base/files.h"
+#include "bridle/error.h"
+#include "file_support.h"
+
+namespace bridle {
+namespace {
+
+using test::TemporaryFolder;
+
+TEST(Recipes, AreReadSetAndPrinted) {
+  const TemporaryFolder folder;
+  write_file(folder / "r.toml", "[model]\nhidden_size = 64\n[constraint]\nmethod = \"hammer\"\n");
+  const RunOptions options = read_recipe(folder / "r.toml", {"training.steps=7", "constraint.sigma_max=3"});
+  EXPECT_EQ(options.model.hidden_size, 64);
+  EXPECT_EQ(options.constraint.options.method, "hammer");
+  EXPECT_EQ(options.training.steps, 7);
+  EXPECT_EQ(options.constraint.sigma_max, 3.0);
+  write_file(folder / "copy.toml", recipe_text(options));
+  EXPECT_EQ(recipe_text(read_recipe(folder / "copy.toml")), recipe_text(options));
+}
+
+TEST(Recipes, RefuseUnknownKeys) {
+  const TemporaryFolder folder;
+  write_file(folder / "r.toml", "[model]\nhiden_size = 64\n");
+  EXPECT_ERROR(read_recipe(folder / "r.toml"), InputError, "did you mean 'model.hidden_size'?");
+  EXPECT_ERROR(read_recipe(folder / "missing.toml"), InputError, "missing.toml: No such file");
+}
+
+TEST(Recipes, HaveUniqueKeysWithHelp) {
+  RunOptions options;
+  std::set<std::string> keys;
+  for (const Setting& setting : run_settings(options)) {
+    EXPECT_TRUE(keys.insert(setting.key).second) << setting.key;
+    EXPECT_FALSE(setting.help.empty()) << setting.key;
+  }
+  EXPECT_GT(keys.size(), 60U);
+}
+
+}  // namespace
+}  // namespace bridle

@@ -1,0 +1,32 @@
+#include "bridle/run.h"
+
+#include "bridle/error.h"
+#include "train_support.h"
+
+namespace bridle {
+namespace {
+
+using test::TemporaryData;
+
+TEST(Runs, AreOpenedFromTheirFolder) {
+  const TemporaryData data;
+  test::import_words(data);
+  RunOptions options = test::small_run();
+  options.training.steps = 2;
+  Trainer(options, data / "run").run();
+  const auto run = open_run(data / "run");
+  EXPECT_EQ(run.model->options().hidden_size, 32);
+  EXPECT_EQ(run.tokenizer->size(), run.model->options().vocab_size);
+  EXPECT_ERROR(open_run_split(run, "test"), InputError, "split 'test'");
+}
+
+TEST(Runs, SayWhatIsMissing) {
+  const TemporaryData data;
+  test::import_words(data);
+  EXPECT_ERROR(open_run(data / "nothing"), InputError, "is not a folder");
+  const Trainer trainer(test::small_run(), data / "run");
+  EXPECT_ERROR(open_run(data / "run"), InputError, "has not saved yet");
+}
+
+}  // namespace
+}  // namespace bridle

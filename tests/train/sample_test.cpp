@@ -1,0 +1,32 @@
+#include "bridle/error.h"
+#include "bridle/run.h"
+#include "train_support.h"
+
+namespace bridle {
+namespace {
+
+using test::TemporaryData;
+
+TEST(Sample, IsTheSameForASeedAndComesInPieces) {
+  const TemporaryData data;
+  test::import_words(data);
+  RunOptions options = test::small_run();
+  options.training.steps = 2;
+  Trainer(options, data / "run").run();
+  const auto run = open_run(data / "run");
+  std::string pieces;
+  const std::string text = sample(run, {.prompt = "the ", .tokens = 50, .seed = 3},
+                                  [&](const std::string& piece) { pieces += piece; });
+  EXPECT_EQ(text.size(), 50U);
+  EXPECT_EQ(pieces, text);
+  EXPECT_EQ(sample(run, {.prompt = "the ", .tokens = 50, .seed = 3}), text);
+  EXPECT_NE(sample(run, {.prompt = "the ", .tokens = 50, .seed = 4}), text);
+  EXPECT_EQ(sample(run, {.tokens = 40, .temperature = 0.0, .seed = 1}),
+            sample(run, {.tokens = 40, .temperature = 0.0, .seed = 2}));
+  EXPECT_ERROR(sample(run, {.prompt = ""}), InputError, "the prompt is empty");
+  EXPECT_ERROR(sample(run, {.prompt = "€"}), InputError, "U+20AC");
+  EXPECT_ERROR(sample(run, {.temperature = -1.0}), InputError, "temperature = -1");
+}
+
+}  // namespace
+}  // namespace bridle

@@ -1,0 +1,147 @@
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bridle/error.h"
+#include "bridle/run.h"
+#include "train/checkpoint.h"
+#include "train_support.h"
+
+namespace bridle {
+namespace {
+
+using test::entries;
+using test::small_run;
+using test::TemporaryData;
+
+std::vector<nlohmann::json> metrics(const std::filesystem::path& run) {
+  std::ifstream file(run / "metrics.jsonl");
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(nlohmann::json::parse(line));
+    for (const char* clock : {"seconds", "examples_per_second"}) lines.back().erase(clock);
+  }
+  return lines;
+}
+
+void expect_same_run(const std::filesystem::path& a, const std::filesystem::path& b) {
+  EXPECT_TRUE(read_file(a / "model.safetensors") == read_file(b / "model.safetensors"));
+  EXPECT_TRUE(read_file(a / "state/step_00000020/state.safetensors") ==
+              read_file(b / "state/step_00000020/state.safetensors"));
+  EXPECT_EQ(metrics(a), metrics(b));
+}
+
+TEST(Trainer, LeavesARunThatCanBeRead) {
+  const TemporaryData data;
+  test::import_words(data);
+  const TrainSummary summary = Trainer(small_run(), data / "run").run();
+  EXPECT_TRUE(summary.finished && summary.bounded);
+  EXPECT_GT(summary.bound.lipschitz.to_double(), 0.0);
+  EXPECT_EQ(entries(data / "run"), (std::vector<std::string>{"config.json", "config.toml", "metrics.jsonl",
+                                                             "model.safetensors", "state", "vocab.json"}));
+  EXPECT_EQ(entries(data / "run/state"), (std::vector<std::string>{"step_00000015", "step_00000020"}));
+  const auto run = open_run(data / "run");
+  const EvaluationResult result =
+      evaluate(*run.model, open_run_split(run, "validation"), {.order = {.batch_size = 8}});
+  EXPECT_EQ(result.loss, summary.validation_loss);
+  const auto lines = metrics(data / "run");
+  ASSERT_EQ(lines.size(), 6U);  // steps 5, 10, 15, 20, and two evaluations
+  EXPECT_LT(lines[4]["loss"].get<double>(), lines[0]["loss"].get<double>());
+  for (const auto& [name, norm] : lines[4]["norms"].items()) EXPECT_LE(norm.get<double>(), 2.0) << name;
+}
+
+TEST(Trainer, ResumesBitForBit) {
+  const TemporaryData data;
+  test::import_words(data);
+  for (const char* precision : {"float32", "bfloat16"}) {
+    RunOptions options = small_run();
+    options.training.precision = precision;
+    options.model.dropout = 0.1;
+    options.constraint.options.method = "hammer";  // keeps power iteration's vectors between steps
+    const auto whole = data / (std::string("whole_") + precision);
+    const auto parts = data / (std::string("parts_") + precision);
+    Trainer(options, whole).run();
+    std::atomic<bool> stop{false};
+    const TrainListener listener{[&stop](const TrainProgress& progress) { stop = progress.step == 13; }, {}};
+    const TrainSummary stopped = Trainer(options, parts, listener).run(&stop);
+    EXPECT_FALSE(stopped.finished);
+    EXPECT_EQ(stopped.step, 13);
+    EXPECT_TRUE(Trainer::resume(parts)->run().finished);
+    expect_same_run(whole, parts);
+  }
+}
+
+TEST(Trainer, ForgetsWhatCameAfterTheCheckpoint) {
+  const TemporaryData data;
+  test::import_words(data);
+  Trainer(small_run(), data / "whole").run();
+  Trainer(small_run(), data / "run").run();
+  std::filesystem::remove_all(data / "run/state/step_00000020");  // as if it had been killed before that
+  Trainer::resume(data / "run")->run();
+  expect_same_run(data / "whole", data / "run");
+}
+
+TEST(Trainer, GoesBackToAnOlderCheckpointWhereTheNewestIsDamaged) {
+  const TemporaryData data;
+  test::import_words(data);
+  Trainer(small_run(), data / "whole").run();
+  Trainer(small_run(), data / "run").run();
+  const auto newest = data / "run/state/step_00000020/state.safetensors";
+  write_file(newest, read_file(newest).substr(0, 1000));
+  std::string note;
+  Trainer::resume(data / "run", {{}, [&note](const std::string& text) { note = text; }})->run();
+  EXPECT_NE(note.find("an older checkpoint serves"), std::string::npos);
+  expect_same_run(data / "whole", data / "run");
+}
+
+TEST(Trainer, KeepsTheLastGoodCheckpointWhenTheLossIsNotFinite) {
+  const TemporaryData data;
+  test::import_words(data);
+  RunOptions options = small_run();
+  options.optimizer.method = "adamw";
+  options.optimizer.lr = 1e38;
+  options.constraint.options.method = "none";
+  options.constraint.embedding_cap = 0.0;
+  options.training.checkpoint_every = 1;
+  Trainer trainer(options, data / "run");
+  EXPECT_THROW(trainer.run(), NumericError);
+  const auto checkpoint = read_newest_checkpoint(data / "run");
+  ASSERT_TRUE(checkpoint.has_value());
+  for (const auto& [name, tensor] : checkpoint->tensors.tensors)
+    EXPECT_TRUE(tensor.isfinite().all().item<bool>()) << name;
+}
+
+TEST(Trainer, RefusesAFolderThatHoldsARun) {
+  const TemporaryData data;
+  test::import_words(data);
+  { const Trainer first(small_run(), data / "run"); }
+  const std::string before = read_file(data / "run/config.toml");
+  EXPECT_ERROR(Trainer(small_run(), data / "run"), InputError,
+               "holds a run already; resume it with --resume auto");
+  EXPECT_EQ(read_file(data / "run/config.toml"), before);
+}
+
+TEST(Trainer, SaysWhatIsWrongWithARecipe) {
+  const TemporaryData data;
+  test::import_words(data);
+  const auto refused = [&](const std::function<void(RunOptions&)>& change, const char* part) {
+    RunOptions options = small_run();
+    change(options);
+    EXPECT_ERROR(Trainer(options, data / "refused"), InputError, part);
+    EXPECT_FALSE(std::filesystem::exists(data / "refused"));
+  };
+  refused([](RunOptions& o) { o.data.name = "nothing"; }, "'nothing' is not in");
+  refused([](RunOptions& o) { o.model.kind = "mlp"; },
+          "does not fit the data set 'words', which holds tokens");
+  refused([](RunOptions& o) { o.model.vocab_size = 5; }, "model.vocab_size = 5 is less than the data's");
+  refused([](RunOptions& o) { o.data.order = "randon"; }, "did you mean 'random'?");
+  refused([](RunOptions& o) { o.constraint.options.method = "soft_cup"; }, "did you mean 'soft_cap'?");
+  refused([](RunOptions& o) { o.training.precision = "float16"; }, "training.precision = 'float16'");
+  refused([](RunOptions& o) { o.training.steps = 0; }, "training.steps = 0");
+  refused([](RunOptions& o) { o.data.sequence_length = 100000; }, "sequence_length = 100000 needs");
+  refused([](RunOptions& o) { o.schedule.shape = "linar"; }, "did you mean 'linear'?");
+  refused([](RunOptions& o) { o.optimizer.method = "adamw"; },
+          "soft_cap");  // which needs updates of known norm
+}
+
+}  // namespace
+}  // namespace bridle
