@@ -23,6 +23,7 @@ struct Flags {
   std::string out;
   std::string resume;
   std::string device = "cpu";
+  bool keys = false;
   bool json = false;
 };
 
@@ -163,7 +164,8 @@ void add_train(CLI::App& app) {
   verb->add_option("--resume", flags->resume, "auto, or a run's folder");
   verb->add_option("--device", flags->device, "cpu")->capture_default_str();
   verb->add_flag("--json", flags->json, "Print one JSON object at the end");
-  verb->callback([flags] { train(*flags); });
+  verb->add_flag("--keys", flags->keys, "Print every key of a recipe, its default and what it means");
+  verb->callback([flags] { flags->keys ? fmt::print("{}", recipe_keys()) : train(*flags); });
 }
 
 }  // namespace bridle

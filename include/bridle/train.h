@@ -60,6 +60,7 @@ struct RunOptions {
 // A TOML recipe and settings over it ("section.key=value"). Throws InputError for an unknown key, naming the nearest.
 RunOptions read_recipe(const std::filesystem::path& path, const std::vector<std::string>& set = {});
 std::string recipe_text(const RunOptions& options);
+std::string recipe_keys();  // every key with its default and what it means
 
 // Sizes that the data decides, and everything that is refused. Throws InputError.
 RunOptions resolved(RunOptions options, const DataSet& data);

@@ -121,6 +121,14 @@ SourceOptions source_options(const RunOptions& options) {
           .seed = options.training.seed};
 }
 
+std::string recipe_keys() {
+  RunOptions defaults;
+  std::string text;
+  for (const Setting& setting : run_settings(defaults))
+    text += fmt::format("{:<34}{:<18}{}\n", setting.key, value_text(setting), setting.help);
+  return text;
+}
+
 Order order_named(const std::string& name) {
   check_one_of("data.order", name, {"random", "shuffled", "sequential"});
   return name == "random" ? Order::random : name == "shuffled" ? Order::shuffled : Order::sequential;

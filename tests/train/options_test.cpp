@@ -30,6 +30,19 @@ TEST(Recipes, RefuseUnknownKeys) {
   EXPECT_ERROR(read_recipe(folder / "missing.toml"), InputError, "missing.toml: No such file");
 }
 
+// Every file in recipes/ must be one that `bridle train` takes.
+TEST(Recipes, InTheFolderAreAllGood) {
+  const DataSet text{.name = "text", .kind = DataKind::tokens, .outputs = 65};
+  const DataSet images{.name = "images", .kind = DataKind::images, .outputs = 10};
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(BRIDLE_RECIPES)) {
+    const RunOptions options = read_recipe(entry.path());
+    resolved(options, options.model.kind == "mlp" ? images : text);
+    ++count;
+  }
+  EXPECT_GE(count, 19);
+}
+
 TEST(Recipes, HaveUniqueKeysWithHelp) {
   RunOptions options;
   std::set<std::string> keys;

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Training from the command line: a run that is killed goes on bit for bit as if it had not been; signals save; errors say
+# what to do. Usage: train.sh BRIDLE
+set -euo pipefail
+bridle=$1
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export BRIDLE_DATA=$work/data OMP_NUM_THREADS=1
+cd "$work"
+
+fail() { echo "train: $*" >&2; exit 1; }
+expect() {
+  local code=$1 part=$2 got=0 output; shift 2
+  output=$("$@" 2>&1) || got=$?
+  [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*: $output"
+  case "$output" in *"$part"*) ;; *) fail "'$part' is not in what $* prints: $output" ;; esac
+}
+
+python3 - >text <<'P'
+import random
+random.seed(1)
+words = "the whale and captain of sea ship white old harpoon never in a boat".split()
+for _ in range(3000):
+    print(" ".join(random.choice(words) for _ in range(5)))
+P
+"$bridle" data import words --text text >/dev/null 2>&1
+cat >recipe.toml <<'P'
+[data]
+name = "words"
+sequence_length = 32
+batch_size = 8
+[model]
+hidden_size = 48
+num_hidden_layers = 2
+num_attention_heads = 4
+dropout = 0.1
+[optimizer]
+lr = 0.5
+[constraint]
+sigma_max = 2.0
+heads = "kv"
+[training]
+steps = 200
+log_every = 10
+evaluate_every = 50
+checkpoint_every = 30
+P
+"$bridle" train recipe.toml --out whole >whole.out 2>&1 || fail "$(cat whole.out)"
+grep -q "Lipschitz bound" whole.out || fail "no bound in the summary: $(cat whole.out)"
+
+# Everything but the clock.
+facts() {
+  python3 - "$1" <<'P'
+import json, sys
+for line in open(sys.argv[1] + "/metrics.jsonl"):
+    entry = json.loads(line)
+    for clock in ("seconds", "examples_per_second"):
+        entry.pop(clock, None)
+    print(json.dumps(entry))
+P
+}
+same() {
+  cmp whole/model.safetensors "$1/model.safetensors" || fail "$1: other weights"
+  cmp whole/state/step_00000200/state.safetensors "$1/state/step_00000200/state.safetensors" || fail "$1: other state"
+  [ "$(facts whole)" = "$(facts "$1")" ] || fail "$1: other metrics"
+  [ "$(ls -A "$1/state")" = "$(ls -A whole/state)" ] || fail "$1: state holds $(ls -A "$1/state")"
+}
+
+# Three moments to be killed at: before the first checkpoint, at step 90, and while a checkpoint is being written.
+kill_when() {
+  local run=$1 condition=$2
+  "$bridle" train recipe.toml --out "$run" >/dev/null 2>&1 &
+  local pid=$!
+  until eval "$condition"; do kill -0 $pid 2>/dev/null || fail "$run ended before it could be killed"; done
+  kill -9 $pid
+  wait $pid 2>/dev/null || true
+  [ ! -e "$run/state/step_00000200" ] || fail "$run was finished before it was killed"
+}
+kill_when first '[ -s first/metrics.jsonl ]'
+kill_when middle '[ -e middle/state/step_00000090 ]'
+kill_when writing '[ -e writing/state/step_00000060 ] && [ -e writing/state/.unfinished ]'
+for run in first middle writing; do
+  expect 0 "validation loss" "$bridle" train recipe.toml --out "$run" --resume auto
+  same "$run"
+done
+
+# Signals save and exit cleanly.
+for signal in INT TERM; do
+  "$bridle" train recipe.toml --out "$signal" >"$signal.out" 2>&1 &
+  pid=$!
+  until [ -s "$signal/metrics.jsonl" ]; do :; done
+  kill -s "$signal" $pid
+  wait $pid || fail "SIG$signal: exit code $?"
+  grep -q "go on with: bridle train --resume $signal" "$signal.out" || fail "SIG$signal: $(cat "$signal.out")"
+  expect 0 "validation loss" "$bridle" train --resume "$signal"
+  same "$signal"
+done
+
+# What a run is good for.
+expect 0 "largest RMS" "$bridle" eval whole
+expect 0 "protocol paper" "$bridle" eval whole --protocol paper
+[ "$("$bridle" eval whole --json 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["loss"])')" = \
+  "$(facts whole | tail -n 1 | python3 -c 'import json, sys; print(json.load(sys.stdin)["validation_loss"])')" ] || fail "eval and training disagree"
+expect 0 "the " "$bridle" sample whole --prompt "the " --tokens 20
+expect 0 "parameters" "$bridle" info whole
+/usr/bin/python3 "$here/read_safetensors.py" whole/model.safetensors | grep -q lm_head.weight || fail "the weights cannot be read without Bridle"
+
+# Mistakes.
+expect 2 "name a recipe" "$bridle" train
+expect 1 "did you mean 'training.steps'" "$bridle" train recipe.toml --set training.step=5
+expect 1 "holds a run already" "$bridle" train recipe.toml --out whole
+expect 1 "'nothing' is not in" "$bridle" train recipe.toml --set data.name=nothing --out n
+expect 1 "missing.toml" "$bridle" train missing.toml
+expect 1 "is not a folder" "$bridle" eval nowhere
+expect 1 "trains on the CPU only" "$bridle" train recipe.toml --device cuda
+expect 2 "did you mean '--resume'" "$bridle" train recipe.toml --resum auto
+head -c 1000 whole/model.safetensors >short; cp -r whole cut; mv short cut/model.safetensors
+expect 1 "cut/model.safetensors" "$bridle" eval cut
+[ ! -e n ] || fail "a refused run left a folder"
+echo "train: passed"
