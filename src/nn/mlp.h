@@ -14,7 +14,7 @@ class Mlp : public Model {
   Mlp(const ModelOptions& options, uint64_t seed, at::ScalarType dtype);
   at::Tensor forward(const at::Tensor& pixels, Pass& pass) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
-  UpperBound input_bound(Norms&) const override { return 1.0; }
+  UpperBound input_bound(Norms&) const override { return options_.input_bound; }
 
  private:
   std::vector<Linear> layers_;

@@ -66,6 +66,8 @@ ModelOptions resolved(ModelOptions options) {
   if (options.kind == "mlp") {
     require(options.layer_sizes.size() >= 2,
             fmt::format("layer_sizes has {} entries; it needs input and output", options.layer_sizes.size()));
+    require(options.input_bound > 0.0 && std::isfinite(options.input_bound),
+            fmt::format("input_bound = {}; it is a positive number", options.input_bound));
     for (const int64_t size : options.layer_sizes)
       require(size >= 1, fmt::format("layer_sizes holds {}; sizes are at least 1", size));
     return options;

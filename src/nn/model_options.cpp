@@ -7,6 +7,7 @@ Settings model_settings(ModelOptions& o, const std::string& prefix) {
       {"kind", &o.kind, "transformer or mlp"},
       {"hidden_sizes", &o.hidden_sizes, "mlp: sizes of the hidden layers"},
       {"layer_sizes", &o.layer_sizes, "mlp: all sizes; [] takes input and classes from the data"},
+      {"input_bound", &o.input_bound, "mlp: RMS of every input; the data decides"},
       {"vocab_size", &o.vocab_size, "0: from the data"},
       {"hidden_size", &o.hidden_size, "width d"},
       {"num_hidden_layers", &o.num_hidden_layers, "blocks"},

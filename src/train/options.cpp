@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/files.h"
 #include "base/nearest.h"
 #include "bridle/error.h"
+#include "data/image_source.h"
 #include "nn/model_options.h"
 
 namespace bridle {
@@ -75,6 +79,19 @@ Settings training_settings(TrainingOptions& o) {
           {"training.log_every", &o.log_every, "steps between lines of metrics.jsonl"},
           {"training.evaluate_every", &o.evaluate_every, "steps; 0: at the end only"},
           {"training.checkpoint_every", &o.checkpoint_every, "steps; 0: at the end only"}};
+}
+
+// The largest RMS that standardised pixels can have: every one of them at the end of [0, 1] that is farther from its
+// channel's mean; a little more, for rounding in float32.
+double standardized_bound(const DataSet& data) {
+  const ChannelStatistics statistics = channel_statistics(ImageFiles(data.train));
+  double squares = 0.0;
+  for (size_t channel = 0; channel < 3; ++channel) {
+    const double mean = statistics.mean.at(channel);
+    const double farthest = std::max(mean, 1.0 - mean) / statistics.deviation.at(channel);
+    squares += farthest * farthest;
+  }
+  return std::sqrt(squares / 3.0) * (1.0 + 1e-5);
 }
 
 void check_one_of(const char* key, const std::string& value, const std::vector<std::string>& allowed) {
@@ -150,6 +167,7 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
     throw InputError(
         "settings", fmt::format("model.layer_sizes go from {} to {}; the data has 3072 pixels and {} classes",
                                 model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
+  if (images) model.input_bound = options.data.standardize ? standardized_bound(data) : 1.0;
   if (!images && model.vocab_size == 0) model.vocab_size = data.outputs;
   if (!images && model.vocab_size < data.outputs)
     throw InputError("settings", fmt::format("model.vocab_size = {} is less than the data's {}",

@@ -30,6 +30,21 @@ TEST(Recipes, RefuseUnknownKeys) {
   EXPECT_ERROR(read_recipe(folder / "missing.toml"), InputError, "missing.toml: No such file");
 }
 
+TEST(Recipes, WidenTheDomainOfStandardisedPixels) {
+  const TemporaryFolder folder;
+  std::string bytes;
+  for (int i = 0; i < 4; ++i)
+    bytes += '\0' + std::string(3072, static_cast<char>(i % 2 == 0 ? 51 : 102));  // mean 0.3, deviation 0.1
+  write_file(folder / "images", bytes);
+  const DataSet data{
+      .name = "images", .kind = DataKind::images, .outputs = 10, .train = {{folder / "images", 4}}};
+  RunOptions options;
+  options.model.kind = "mlp";
+  EXPECT_EQ(resolved(options, data).model.input_bound, 1.0);
+  options.data.standardize = true;
+  EXPECT_NEAR(resolved(options, data).model.input_bound, 7.0, 1e-3);  // a white pixel: (1 − 0.3)/0.1
+}
+
 // Every file in recipes/ must be one that `bridle train` takes.
 TEST(Recipes, InTheFolderAreAllGood) {
   const DataSet text{.name = "text", .kind = DataKind::tokens, .outputs = 65};
