@@ -111,7 +111,8 @@ UpperBound Attention::stretch(const UpperBound& a, Walk& walk) const {
 }
 
 Bound Attention::bound(const Bound& in, Walk& walk) const {
-  UpperBound squares = 0.0;  // of the largest values, in units of √d
+  if (position_bias_) walk.norms.largest_entry(*position_bias_);  // free in the bound, but it must be finite
+  UpperBound squares = 0.0;                                       // of the largest values, in units of √d
   const std::vector<UpperBound> v = walk.norms.heads(value_.weight(), heads_);
   const auto bias =
       value_.bias() ? walk.norms.euclidean_heads(*value_.bias(), heads_) : std::vector<UpperBound>(v.size());

@@ -3,6 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "bridle/error.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -65,6 +68,22 @@ TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRes
   EXPECT_GT(difference[3].item<double>(), 1e-2);
   EXPECT_LT(difference[2].item<double>(), 1e-12);
   EXPECT_LT(difference[5].item<double>(), 1e-12);
+}
+
+TEST(AttentionModule, HasNoBoundWhereItsPositionBiasIsNotFinite) {
+  ModelOptions options = test::small_transformer();
+  options.position_bias = true;
+  Bench bench(options, at::kFloat);
+  const Attention attention(bench.weights, "attention");
+  const auto norms = measured_norms();
+  Walk walk(*norms);
+  attention.bound({}, walk);
+  {
+    const at::NoGradGuard no_gradients;
+    bench.params.back().tensor[0][0] = std::numeric_limits<float>::quiet_NaN();
+  }
+  ASSERT_EQ(bench.params.back().role, Role::position_bias);
+  EXPECT_THROW(attention.bound({}, walk), PromiseError);
 }
 
 // Random weights, several heads, scales and radii: what a search finds stays below the bound.
