@@ -1,4 +1,5 @@
 // The command line: one verb, one function; errors become one line and an exit code here and nowhere else.
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -77,6 +78,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
     return fail(2, error.what());
   } catch (const bridle::PromiseError& error) {
     return fail(3, error.what());
+  } catch (const c10::Error& error) {  // LibTorch's own, without its backtrace
+    return fail(1, error.what_without_backtrace());
   } catch (const std::exception& error) {
     return fail(1, error.what());
   }

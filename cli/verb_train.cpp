@@ -61,6 +61,8 @@ class Terminal {
             [this](const std::string& text) { line_.note(text); }};
   }
 
+  void clear() { line_.clear(); }
+
  private:
   void show(const TrainProgress& p) {
     line_.show_text(fmt::format("step {}/{}  loss {:.4f}  accuracy {:.1f} %  {:.0f}/s", p.step, p.steps,
@@ -128,21 +130,25 @@ void train(const Flags& flags) {
                .commit = BRIDLE_COMMIT,
                .status = "running",
                .seed = 0};
+  std::unique_ptr<Trainer> trainer;
   TrainSummary summary;
+  Terminal terminal;
   try {
-    Terminal terminal;
-    const auto trainer = resumed ? Trainer::resume(folder, terminal.listener())
-                                 : std::make_unique<Trainer>(read_recipe(flags.recipe, flags.set), folder,
-                                                             terminal.listener());
+    trainer = resumed ? Trainer::resume(folder, terminal.listener())
+                      : std::make_unique<Trainer>(read_recipe(flags.recipe, flags.set), folder,
+                                                  terminal.listener());
     info.seed = trainer->options().training.seed;
-    write_run_info(folder, info);
+    if (resumed && fs::exists(folder / "run.json"))
+      update_run_status(folder, "running");
+    else
+      write_run_info(folder, info);
     summary = trainer->run(&stop_requested);
   } catch (const std::exception&) {
-    if (fs::exists(folder / "run.json")) write_run_info(folder, (info.status = "failed", info));
+    if (trainer) update_run_status(folder, "failed");  // otherwise the folder is not ours to write to
     throw;
   }
-  info.status = summary.finished ? "finished" : "stopped";
-  write_run_info(folder, info);
+  update_run_status(folder, summary.finished ? "finished" : "stopped");
+  terminal.clear();
   print_summary(summary, folder, flags.json);
 }
 

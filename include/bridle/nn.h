@@ -47,7 +47,7 @@ struct ModelOptions {
   int64_t position_bias_offsets = 0;  // the last one serves all that are farther; 0: max_position_embeddings
   std::string norm = "none";          // before each branch and the head: none, tanh, rms_norm, layer_norm
   double norm_epsilon = 1e-5;
-  bool learnable_scales = false;  // attention output scale, α's and final scale become parameters
+  bool learnable_scales = false;  // attention output scale and final scale become parameters
   bool bias = false;
   bool tie_embeddings = false;  // the head is the embedding
   double dropout = 0.0;

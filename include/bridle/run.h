@@ -46,4 +46,7 @@ struct RunInfo {
 };
 void write_run_info(const std::filesystem::path& folder, const RunInfo& info);
 
+// Changes the status alone; a resumed run keeps what it says of its beginning.
+void update_run_status(const std::filesystem::path& folder, const std::string& status);
+
 }  // namespace bridle

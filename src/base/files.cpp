@@ -174,7 +174,12 @@ void publish(const std::filesystem::path& from, const std::filesystem::path& to)
 FileLock::FileLock(const std::filesystem::path& path, const std::function<void()>& on_wait)
     : descriptor_(open_or_fail("write", path, O_RDWR | O_CREAT)) {
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
-  if (on_wait) on_wait();
+  try {
+    if (on_wait) on_wait();
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
   while (::flock(descriptor_, LOCK_EX) != 0) {
     if (errno == EINTR) continue;
     const int error = errno;

@@ -21,10 +21,13 @@ at::Tensor Mlp::forward(const at::Tensor& pixels, Pass& pass) const {
   at::Tensor x = pixels.to(pass.dtype);
   for (size_t i = 0; i < layers_.size(); ++i) {
     x = layers_[i].forward(x);
-    if (i + 1 < layers_.size()) x = activation_.forward(x);
+    if (i + 1 < layers_.size())
+      x = activation_.forward(x);
+    else if (options_.final_scale != 1.0)
+      x = x.mul(options_.final_scale);
     if (pass.statistics != nullptr) pass.statistics->record(fmt::format("model.layers.{}", i), x);
   }
-  return options_.final_scale == 1.0 ? x : x.mul(options_.final_scale);
+  return x;
 }
 
 Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {

@@ -27,6 +27,8 @@ void check_one_of(const char* key, const std::string& value, std::initializer_li
   require(false, fmt::format("{} = '{}'; it is one of {}", key, value, list));
 }
 
+double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }  // NaN wins: it must be seen
+
 void check_transformer(const ModelOptions& o) {
   const std::pair<const char*, int64_t> counts[] = {{"vocab_size", o.vocab_size},
                                                     {"hidden_size", o.hidden_size},
@@ -47,10 +49,11 @@ void check_transformer(const ModelOptions& o) {
   check_one_of("residual", o.residual, {"convex", "plain"});
   check_one_of("norm", o.norm, {"none", "tanh", "rms_norm", "layer_norm"});
   check_one_of("hidden_act", o.hidden_act, {"gelu", "gelu_tanh", "relu"});
-  require(o.activation_divisor > 0.0,
+  require(o.activation_divisor > 0.0 && std::isfinite(o.activation_divisor),
           fmt::format("activation_divisor = {}; it must be positive", o.activation_divisor));
   require(o.rope_theta > 0.0, fmt::format("rope_theta = {}; it must be positive", o.rope_theta));
-  require(o.norm_epsilon >= 0.0, fmt::format("norm_epsilon = {}; it cannot be negative", o.norm_epsilon));
+  require(o.norm_epsilon >= 0.0 && std::isfinite(o.norm_epsilon),
+          fmt::format("norm_epsilon = {}; it cannot be negative", o.norm_epsilon));
   require(o.dropout >= 0.0 && o.dropout < 1.0, fmt::format("dropout = {}; it is a share below 1", o.dropout));
   for (const double value :
        {o.softmax_scale, o.attention_output_scale, o.attention_alpha, o.mlp_alpha, o.final_scale})
@@ -91,8 +94,8 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, uint64_t seed, at
 void ActivationStatistics::record(const std::string& name, const at::Tensor& x) {
   const at::Tensor values = x.detach().to(at::kFloat);
   Layer& layer = layers[name];
-  layer.largest_rms = std::max(layer.largest_rms, values.square().mean(-1).max().sqrt().item<double>());
-  layer.largest_entry = std::max(layer.largest_entry, values.abs().max().item<double>());
+  layer.largest_rms = larger(layer.largest_rms, values.square().mean(-1).max().sqrt().item<double>());
+  layer.largest_entry = larger(layer.largest_entry, values.abs().max().item<double>());
 }
 
 }  // namespace bridle

@@ -38,8 +38,10 @@ void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
     const Param& param = params_[entry.param];
     const StepInfo& step = steps.at(entry.param);
     Constraint& constraint = entry.enforcer.constraint();
-    entry.promised = is_table(param.role) ||
-                     (constraint.uses_cap() && constraint.guarantee(param, entry.cap, step).norm.has_value());
+    // Some methods guarantee only a norm above the cap: they are left to their equilibrium.
+    const auto norm =
+        constraint.uses_cap() ? constraint.guarantee(param, entry.cap, step).norm : std::nullopt;
+    entry.promised = is_table(param.role) || (norm && *norm <= entry.cap);
     entry.enforcer.enforce_(param, entry.cap, step);
   }
 }

@@ -169,8 +169,9 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                                 model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
   if (images) model.input_bound = options.data.standardize ? standardized_bound(data) : 1.0;
   if (!images && model.vocab_size == 0) model.vocab_size = data.outputs;
-  if (!images && model.vocab_size < data.outputs)
-    throw InputError("settings", fmt::format("model.vocab_size = {} is less than the data's {}",
+  if (!images && model.vocab_size !=
+                     data.outputs)  // padded rows would count in the RMS of the logits and lower the bound
+    throw InputError("settings", fmt::format("model.vocab_size = {} is not the data's {}; leave it out",
                                              model.vocab_size, data.outputs));
   if (!images && model.max_position_embeddings == 0)
     model.max_position_embeddings = options.data.sequence_length;
@@ -180,7 +181,13 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                                  model.max_position_embeddings, options.data.sequence_length));
   model = resolved(model);
   order_named(options.data.order);
-  check_one_of("constraint.method", options.constraint.options.method, constraint_names());
+  make_constraint(options.constraint.options);  // throws, naming the nearest, where there is no such method
+  if (!(options.constraint.sigma_max > 0.0 && std::isfinite(options.constraint.sigma_max)))
+    throw InputError("settings", fmt::format("constraint.sigma_max = {}; it must be positive",
+                                             options.constraint.sigma_max));
+  if (!(options.constraint.embedding_cap >= 0.0))
+    throw InputError("settings", fmt::format("constraint.embedding_cap = {}; it is positive, or 0 for none",
+                                             options.constraint.embedding_cap));
   if (options.optimizer.method != "muon" &&
       make_constraint(options.constraint.options)->needs_update_bound()) {
     throw InputError("settings", fmt::format("constraint.method = '{}' needs updates of known norm, which "

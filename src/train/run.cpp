@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/files.h"
 #include "bridle/error.h"
 #include "io/run_directory.h"
 #include "train/options.h"
@@ -12,6 +13,8 @@ Run open_run(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder))
     throw InputError("run", fmt::format("{} is not a folder; name a run's folder, such as runs/quickstart",
                                         folder.string()));
+  if (!std::filesystem::exists(folder / "config.toml"))
+    throw InputError("run", fmt::format("{} is not a run: it has no config.toml", folder.string()));
   if (!std::filesystem::exists(folder / "model.safetensors")) {
     throw InputError(
         "run",
@@ -31,9 +34,14 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
   if (split != "train" && split != "validation" && split != "held_out")
     throw InputError("run", fmt::format("split '{}'; it is one of train, validation, held_out", split));
   const DataSet data = open_data_set(run.options.data.name);
-  if (data.outputs > (run.model->options().kind == "mlp" ? run.model->options().layer_sizes.back()
-                                                         : run.model->options().vocab_size))
-    throw InputError("run", fmt::format("'{}' has {} outputs, more than the model", data.name, data.outputs));
+  if ((data.kind == DataKind::images) != (run.model->options().kind == "mlp"))
+    throw InputError("run",
+                     fmt::format("'{}' holds {}, which the model of {} does not take", data.name,
+                                 data.kind == DataKind::images ? "images" : "tokens", run.folder.string()));
+  if (run.tokenizer &&
+      (!data.has_tokenizer || read_file(data.folder / "vocab.json") != read_file(run.folder / "vocab.json")))
+    throw InputError("run", fmt::format("'{}' has another vocabulary than {} was trained with", data.name,
+                                        run.folder.string()));
   return open_split(data,
                     split == "train"        ? Split::train
                     : split == "validation" ? Split::validation

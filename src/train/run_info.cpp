@@ -28,4 +28,13 @@ void write_run_info(const std::filesystem::path& folder, const RunInfo& info) {
   write_file(folder / "run.json", facts.dump(2) + "\n");
 }
 
+void update_run_status(const std::filesystem::path& folder, const std::string& status) {
+  const std::filesystem::path path = folder / "run.json";
+  if (!std::filesystem::exists(path)) return;
+  auto facts = nlohmann::ordered_json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  if (!facts.is_object()) return;  // somebody else's; the run itself does not depend on it
+  facts["status"] = status;
+  write_file(path, facts.dump(2) + "\n");
+}
+
 }  // namespace bridle

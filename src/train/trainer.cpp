@@ -61,11 +61,22 @@ struct Trainer::Parts {
                         (options.model.kind == "mlp" ? 1 : options.data.sequence_length);
   }
 
+  // One process at a time. Throws InputError where another works on the run.
+  void lock() {
+    make_folder(folder / "state");
+    lock_ = std::make_unique<FileLock>(folder / "state" / ".lock", [this] {
+      throw InputError(
+          "train",
+          fmt::format("another process works on {}; wait for it, or choose another --out", folder.string()));
+    });
+  }
+  std::unique_ptr<FileLock> lock_;
+
   double seconds() const { return seconds_before + seconds_since(started); }
 
   void restore(const Checkpoint& checkpoint);
-  void save();
-  void evaluate_now();
+  void save(bool due);
+  void evaluate_now(bool record);
   void log(const StepResult& result, double rate);
   Json norms() const;
 };
@@ -75,11 +86,15 @@ Trainer::Trainer(const RunOptions& options, const Path& folder, const TrainListe
     throw InputError(
         "train", fmt::format("{} holds a run already; resume it with --resume auto, or choose another --out",
                              folder.string()));
+  if (std::filesystem::exists(folder) &&
+      !(std::filesystem::is_directory(folder) && std::filesystem::is_empty(folder)))
+    throw InputError("train",
+                     fmt::format("{} is there and is not empty; choose another --out", folder.string()));
   const DataSet data = open_data_set(options.data.name);
   const RunOptions complete = resolved(options, data);
   parts_ = std::make_unique<Parts>(complete, data, folder, listener);
   parts_->state.constraints->start_();
-  make_folder(folder);
+  parts_->lock();
   if (data.has_tokenizer) load_tokenizer(data.folder)->save(folder);
   parts_->metrics = std::make_unique<MetricsFile>(folder / "metrics.jsonl", 0);
   write_file(folder / "config.toml", recipe_text(complete));
@@ -95,6 +110,7 @@ std::unique_ptr<Trainer> Trainer::resume(const Path& folder, const TrainListener
   const RunOptions options = read_recipe(folder / "config.toml");
   const DataSet data = open_data_set(options.data.name);
   auto parts = std::make_unique<Parts>(resolved(options, data), data, folder, listener);
+  parts->lock();
   std::string trouble;
   const auto checkpoint = read_newest_checkpoint(folder, &trouble);
   if (listener.note && !trouble.empty())
@@ -128,8 +144,10 @@ void Trainer::Parts::restore(const Checkpoint& checkpoint) {
   seconds_before = checkpoint.seconds;
 }
 
-void Trainer::Parts::save() {
-  state.constraints->prove_and_repair_();
+// A save that is not due, because of a signal, must not change what the run would have been: it proves and repairs only for
+// the model that it leaves, after the checkpoint.
+void Trainer::Parts::save(bool due) {
+  if (due) state.constraints->prove_and_repair_();
   metrics->sync();
   Checkpoint checkpoint{.step = state.step,
                         .loader_position = state.loader->position(),
@@ -148,6 +166,7 @@ void Trainer::Parts::save() {
                                               name, state.step));
   }
   write_checkpoint(folder, checkpoint);
+  if (!due) state.constraints->prove_and_repair_();
   write_model(*state.model, folder);
 }
 
@@ -174,11 +193,10 @@ void Trainer::Parts::log(const StepResult& result, double rate) {
 }
 
 // Validation, and the bound of the weights as they are.
-void Trainer::Parts::evaluate_now() {
+void Trainer::Parts::evaluate_now(bool record) {
   state.constraints->prove_and_repair_();
   const EvaluationResult result =
-      evaluate(*state.model, validation,
-               {.order = {.batch_size = state.options.data.batch_size}, .dtype = state.pass().dtype});
+      evaluate(*state.model, validation, {.order = {.batch_size = state.options.data.batch_size}});
   summary.validation_loss = result.loss;
   summary.validation_accuracy = result.accuracy;
   Json line{{"step", state.step},
@@ -198,7 +216,7 @@ void Trainer::Parts::evaluate_now() {
   line["lipschitz"] = summary.bounded ? number(summary.bound.lipschitz.to_double()) : Json(nullptr);
   line["log10_lipschitz"] = summary.bounded ? number(summary.bound.lipschitz.log10()) : Json(nullptr);
   line["activation"] = summary.bounded ? number(summary.bound.activation.to_double()) : Json(nullptr);
-  metrics->append(line.dump());
+  if (record) metrics->append(line.dump());
 }
 
 TrainSummary Trainer::run(const std::atomic<bool>* stop) {
@@ -208,6 +226,7 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
   const auto due = [&](int64_t every) { return every > 0 && state.step % every == 0; };
   parts.started = Clock::now();
   const int64_t first = state.step;
+  const bool complete = first >= training.steps;  // a finished run, resumed
   int64_t saved = first;
   while (state.step < training.steps && !(stop != nullptr && stop->load())) {
     const auto begin = Clock::now();
@@ -217,17 +236,20 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
     const double left = seconds_since(parts.started) / static_cast<double>(state.step - first) *
                         static_cast<double>(training.steps - state.step);
     if (due(training.log_every)) parts.log(result, rate);
-    if (due(training.evaluate_every) && state.step < training.steps) parts.evaluate_now();
+    if (due(training.evaluate_every) && state.step < training.steps) parts.evaluate_now(true);
     if (due(training.checkpoint_every) && state.step < training.steps) {
-      parts.save();
+      parts.save(true);
       saved = state.step;
     }
     if (parts.listener.progress)
       parts.listener.progress({state.step, training.steps, result.loss, result.accuracy, rate, left});
   }
   parts.summary.finished = state.step >= training.steps;
-  if (parts.summary.finished) parts.evaluate_now();
-  if (parts.summary.finished || saved != state.step) parts.save();
+  if (parts.summary.finished) parts.evaluate_now(!complete);
+  if (complete)
+    write_model(*state.model, parts.folder);
+  else if (parts.summary.finished || saved != state.step || state.step == 0)
+    parts.save(parts.summary.finished);
   parts.summary.step = state.step;
   parts.summary.repairs = state.constraints->repairs();
   parts.summary.seconds = parts.seconds();

@@ -79,7 +79,12 @@ kill_when() {
 }
 kill_when first '[ -s first/metrics.jsonl ]'
 kill_when middle '[ -e middle/state/step_00000090 ]'
-kill_when writing '[ -e writing/state/step_00000060 ] && [ -e writing/state/.unfinished ]'
+for attempt in $(seq 20); do  # until the kill has really come in the middle of it
+  rm -rf writing
+  kill_when writing '[ -e writing/state/step_00000060 ] && [ -e writing/state/.unfinished ]'
+  [ ! -e writing/state/.unfinished ] || break
+done
+[ -e writing/state/.unfinished ] || fail "no kill came while a checkpoint was being written"
 for run in first middle writing; do
   expect 0 "validation loss" "$bridle" train recipe.toml --out "$run" --resume auto
   same "$run"
@@ -96,6 +101,30 @@ for signal in INT TERM; do
   expect 0 "validation loss" "$bridle" train --resume "$signal"
   same "$signal"
 done
+
+# A signal does not change what a run becomes that would not have saved by itself, under a method that promises nothing.
+signalled=(--set constraint.method=normalize_estimate --set constraint.sigma_max=0.5 --set optimizer.lr=2 --set training.checkpoint_every=0)
+cp recipe.toml signalled.toml
+"$bridle" train signalled.toml "${signalled[@]}" --out r_whole >/dev/null 2>&1
+"$bridle" train signalled.toml "${signalled[@]}" --out r_parts >/dev/null 2>&1 &
+pid=$!
+until [ -s r_parts/metrics.jsonl ]; do :; done
+kill -s INT $pid; wait $pid
+expect 0 "validation loss" "$bridle" train --resume r_parts
+cmp r_whole/model.safetensors r_parts/model.safetensors || fail "a signal changed a run"
+
+# A finished run that is resumed stays what it is; a refused command leaves it alone; two at once are refused.
+before=$(cat whole/metrics.jsonl whole/run.json | sha256sum)
+expect 0 "validation loss" "$bridle" train --resume whole
+expect 1 "holds a run already" "$bridle" train recipe.toml --out whole
+[ "$(cat whole/metrics.jsonl whole/run.json | sha256sum)" = "$before" ] || fail "a finished run was changed"
+mkdir other; echo mine >other/config.json
+expect 1 "is not empty" "$bridle" train recipe.toml --out other
+"$bridle" train recipe.toml --out busy >/dev/null 2>&1 &
+pid=$!
+until [ -s busy/metrics.jsonl ]; do :; done
+expect 1 "another process works on busy" "$bridle" train --resume busy
+wait $pid
 
 # What a run is good for.
 expect 0 "largest RMS" "$bridle" eval whole

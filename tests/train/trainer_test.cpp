@@ -38,7 +38,8 @@ TEST(Trainer, LeavesARunThatCanBeRead) {
   EXPECT_GT(summary.bound.lipschitz.to_double(), 0.0);
   EXPECT_EQ(entries(data / "run"), (std::vector<std::string>{"config.json", "config.toml", "metrics.jsonl",
                                                              "model.safetensors", "state", "vocab.json"}));
-  EXPECT_EQ(entries(data / "run/state"), (std::vector<std::string>{"step_00000015", "step_00000020"}));
+  EXPECT_EQ(entries(data / "run/state"),
+            (std::vector<std::string>{".lock", "step_00000015", "step_00000020"}));
   const auto run = open_run(data / "run");
   const EvaluationResult result =
       evaluate(*run.model, open_run_split(run, "validation"), {.order = {.batch_size = 8}});
@@ -132,9 +133,9 @@ TEST(Trainer, SaysWhatIsWrongWithARecipe) {
   refused([](RunOptions& o) { o.data.name = "nothing"; }, "'nothing' is not in");
   refused([](RunOptions& o) { o.model.kind = "mlp"; },
           "does not fit the data set 'words', which holds tokens");
-  refused([](RunOptions& o) { o.model.vocab_size = 5; }, "model.vocab_size = 5 is less than the data's");
+  refused([](RunOptions& o) { o.model.vocab_size = 5; }, "model.vocab_size = 5 is not the data's");
   refused([](RunOptions& o) { o.data.order = "randon"; }, "did you mean 'random'?");
-  refused([](RunOptions& o) { o.constraint.options.method = "soft_cup"; }, "did you mean 'soft_cap'?");
+  refused([](RunOptions& o) { o.constraint.options.method = "soft_cup"; }, "soft_cap");
   refused([](RunOptions& o) { o.training.precision = "float16"; }, "training.precision = 'float16'");
   refused([](RunOptions& o) { o.training.steps = 0; }, "training.steps = 0");
   refused([](RunOptions& o) { o.data.sequence_length = 100000; }, "sequence_length = 100000 needs");
