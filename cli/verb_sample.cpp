@@ -37,7 +37,7 @@ void sample_text(const Flags& flags) {
                                        {"tokens_per_second", rate}};
     fmt::print("{}\n", facts.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   } else {
-    fmt::print("\n");
+    show("\n");
     fmt::print(stderr, "{:.0f} tokens a second\n", rate);
   }
 }

@@ -181,14 +181,15 @@ Json Trainer::Parts::norms() const {
 }
 
 void Trainer::Parts::log(const StepResult& result, double rate) {
-  const Json line{{"step", state.step},
-                  {"loss", number(result.loss)},
-                  {"accuracy", number(result.accuracy)},
-                  {"learning_rate", result.learning_rate},
-                  {"repairs", state.constraints->repairs()},
-                  {"norms", norms()},
-                  {"examples_per_second", std::round(rate)},
-                  {"seconds", std::round(1000.0 * seconds()) / 1000.0}};
+  const Json line{
+      {"step", state.step},
+      {"loss", number(result.loss)},
+      {"accuracy", number(result.accuracy)},
+      {"learning_rate", result.learning_rate},
+      {"repairs", state.constraints->repairs()},
+      {"norms", norms()},
+      {state.options.model.kind == "mlp" ? "images_per_second" : "tokens_per_second", std::round(rate)},
+      {"seconds", std::round(1000.0 * seconds()) / 1000.0}};
   metrics->append(line.dump());
 }
 

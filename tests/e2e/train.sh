@@ -55,7 +55,7 @@ facts() {
 import json, sys
 for line in open(sys.argv[1] + "/metrics.jsonl"):
     entry = json.loads(line)
-    for clock in ("seconds", "examples_per_second"):
+    for clock in ("seconds", "tokens_per_second"):
         entry.pop(clock, None)
     print(json.dumps(entry))
 P

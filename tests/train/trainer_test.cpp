@@ -18,7 +18,7 @@ std::vector<nlohmann::json> metrics(const std::filesystem::path& run) {
   std::vector<nlohmann::json> lines;
   for (std::string line; std::getline(file, line);) {
     lines.push_back(nlohmann::json::parse(line));
-    for (const char* clock : {"seconds", "examples_per_second"}) lines.back().erase(clock);
+    for (const char* clock : {"seconds", "tokens_per_second"}) lines.back().erase(clock);
   }
   return lines;
 }
