@@ -46,6 +46,14 @@ RunOptions small_run() {
   return options;
 }
 
+Run short_run(const TemporaryData& data) {
+  import_words(data);
+  RunOptions options = small_run();
+  options.training.steps = 2;
+  Trainer(options, data / "run").run();
+  return open_run(data / "run");
+}
+
 double bigram_loss(const std::string& data_name) {
   const DataSet data = open_data_set(data_name);
   const auto tokens = [&](const std::vector<DataFile>& files) {

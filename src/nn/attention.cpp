@@ -16,14 +16,7 @@ namespace {
 
 LinearOptions square(const Weights& weights, Role role) {
   const ModelOptions& options = weights.options();
-  const bool output = role == Role::attention_output;
-  const double depth = std::sqrt(2.0 * static_cast<double>(options.num_hidden_layers));
-  return {.role = role,
-          .out = options.hidden_size,
-          .in = options.hidden_size,
-          .zero = output,
-          .deviation = output ? 0.02 / depth : 0.02,
-          .bias = options.bias};
+  return {.role = role, .out = options.hidden_size, .in = options.hidden_size, .bias = options.bias};
 }
 
 }  // namespace

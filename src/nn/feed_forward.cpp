@@ -1,19 +1,14 @@
 #include "nn/feed_forward.h"
 
-#include <cmath>
-
 namespace bridle {
 namespace {
 
 LinearOptions layer(const Weights& weights, Role role) {
   const ModelOptions& options = weights.options();
   const bool down = role == Role::mlp_down;
-  const double depth = std::sqrt(2.0 * static_cast<double>(options.num_hidden_layers));
   return {.role = role,
           .out = down ? options.hidden_size : options.intermediate_size,
           .in = down ? options.intermediate_size : options.hidden_size,
-          .zero = down,
-          .deviation = down ? 0.02 / depth : 0.02,
           .bias = options.bias};
 }
 

@@ -11,8 +11,6 @@ struct LinearOptions {
   Role role = Role::linear;
   int64_t out = 0;
   int64_t in = 0;
-  bool zero = false;        // starts at zero
-  double deviation = 0.02;  // of normal initial values
   bool bias = false;
 };
 

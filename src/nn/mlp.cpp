@@ -12,8 +12,7 @@ Mlp::Mlp(const ModelOptions& options, uint64_t seed, at::ScalarType dtype)
     const bool last = i + 2 == sizes.size();
     layers_.emplace_back(
         weights, fmt::format("model.layers.{}", i),
-        LinearOptions{
-            .role = last ? Role::head : Role::linear, .out = sizes[i + 1], .in = sizes[i], .zero = last});
+        LinearOptions{.role = last ? Role::head : Role::linear, .out = sizes[i + 1], .in = sizes[i]});
   }
 }
 

@@ -25,10 +25,8 @@ Transformer::Transformer(const ModelOptions& options, uint64_t seed, at::ScalarT
   }
   norm_ = std::make_unique<Norm>(weights, "model.norm");
   if (!options.tie_embeddings)
-    head_.emplace(
-        weights, "lm_head",
-        LinearOptions{
-            .role = Role::head, .out = options.vocab_size, .in = options.hidden_size, .zero = true});
+    head_.emplace(weights, "lm_head",
+                  LinearOptions{.role = Role::head, .out = options.vocab_size, .in = options.hidden_size});
   final_scale_.emplace(weights, "final_scale", options.final_scale);
 }
 

@@ -33,10 +33,13 @@ Param Weights::add(const std::string& name, Role role, const at::Tensor& values)
   return params_.back();
 }
 
-Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t in, bool zero,
-                      double deviation) {
-  if (options_.initialization == "normal") return add(name, role, normal({out, in}).mul_(deviation));
-  if (zero) return add(name, role, at::zeros({out, in}, at::kDouble));
+Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t in) {
+  const bool ends_branch = role == Role::attention_output || role == Role::mlp_down;
+  if (options_.initialization == "normal") {
+    const double branches = 2.0 * static_cast<double>(options_.num_hidden_layers);
+    return add(name, role, normal({out, in}).mul_(ends_branch ? 0.02 / std::sqrt(branches) : 0.02));
+  }
+  if (ends_branch || role == Role::head) return add(name, role, at::zeros({out, in}, at::kDouble));
   const double unit = std::sqrt(static_cast<double>(out) / static_cast<double>(in));
   return add(name, role, semi_orthogonal(normal({out, in})).mul_(unit));
 }

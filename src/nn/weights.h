@@ -16,9 +16,9 @@ class Weights {
   int64_t attention_residuals_after = 0;
   int64_t mlp_residuals_after = 0;
 
-  // [out, in]: semi-orthogonal with RMS→RMS norm 1, or zero, or normal with this deviation.
-  Param matrix(const std::string& name, Role role, int64_t out, int64_t in, bool zero = false,
-               double deviation = 0.02);
+  // [out, in]: semi-orthogonal with RMS→RMS norm 1, and zero where a branch or the network ends (out-projections, head); or
+  // normal as nanoGPT has it, smaller by the depth where a branch ends.
+  Param matrix(const std::string& name, Role role, int64_t out, int64_t in);
   Param table(const std::string& name, Role role, int64_t rows,
               int64_t columns);  // rows of RMS 1, or normal(0.02)
   Param vector(const std::string& name, Role role, at::IntArrayRef shape, double value);

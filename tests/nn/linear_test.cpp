@@ -36,7 +36,7 @@ TEST(LinearModule, StartsSemiOrthogonalAtNormOneOrZero) {
   Bench bench(test::small_transformer());
   const Linear wide(bench.weights, "wide", {.out = 8, .in = 32});
   const Linear tall(bench.weights, "tall", {.out = 32, .in = 8});
-  const Linear zero(bench.weights, "zero", {.out = 8, .in = 8, .zero = true});
+  const Linear zero(bench.weights, "zero", {.role = Role::attention_output, .out = 8, .in = 8});
   for (const Linear* linear : {&wide, &tall}) {
     const at::Tensor values =
         test::singular_values(linear->weight().tensor.detach()).div(linear->weight().unit());

@@ -25,8 +25,10 @@ TEST(InitialWeights, AreNormalWhereNanogptIsMeant) {
   ModelOptions options = test::small_transformer();
   options.initialization = "normal";
   Bench bench(options);
-  const at::Tensor values = bench.weights.matrix("x", Role::linear, 100, 100, /*zero=*/true, 0.5).tensor;
-  EXPECT_NEAR(values.std().item<double>(), 0.5, 0.02);
+  const at::Tensor values = bench.weights.matrix("x", Role::query, 100, 100).tensor;
+  EXPECT_NEAR(values.std().item<double>(), 0.02, 0.001);
+  const at::Tensor ends = bench.weights.matrix("y", Role::mlp_down, 100, 100).tensor;
+  EXPECT_NEAR(ends.std().item<double>(), 0.01, 0.0005);  // two blocks, four branches
 }
 
 }  // namespace

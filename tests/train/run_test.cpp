@@ -10,11 +10,7 @@ using test::TemporaryData;
 
 TEST(Runs, AreOpenedFromTheirFolder) {
   const TemporaryData data;
-  test::import_words(data);
-  RunOptions options = test::small_run();
-  options.training.steps = 2;
-  Trainer(options, data / "run").run();
-  const auto run = open_run(data / "run");
+  const auto run = test::short_run(data);
   EXPECT_EQ(run.model->options().hidden_size, 32);
   EXPECT_EQ(run.tokenizer->size(), run.model->options().vocab_size);
   EXPECT_ERROR(open_run_split(run, "test"), InputError, "split 'test'");

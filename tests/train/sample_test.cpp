@@ -9,11 +9,7 @@ using test::TemporaryData;
 
 TEST(Sample, IsTheSameForASeedAndComesInPieces) {
   const TemporaryData data;
-  test::import_words(data);
-  RunOptions options = test::small_run();
-  options.training.steps = 2;
-  Trainer(options, data / "run").run();
-  const auto run = open_run(data / "run");
+  const auto run = test::short_run(data);
   std::string pieces;
   const std::string text = sample(run, {.prompt = "the ", .tokens = 50, .seed = 3},
                                   [&](const std::string& piece) { pieces += piece; });
