@@ -20,6 +20,8 @@ TEST(Metrics, AreAppendedAndCutWhereARunGoesOn) {
   }
   EXPECT_EQ(read_file(folder / "m"), "{\"step\":1}\n{\"step\":2}\n");
   MetricsFile metrics(folder / "m", kept);
+  EXPECT_EQ(read_file(folder / "m"),
+            "{\"step\":1}\n");  // at once, not when new lines happen to cover the old ones
   metrics.append("{\"step\":3}");
   EXPECT_EQ(read_file(folder / "m"), "{\"step\":1}\n{\"step\":3}\n");
   EXPECT_ERROR(MetricsFile(folder / "m", 1000), InputError, "shorter than when the checkpoint was written");
