@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ struct ModelOptions {
   double input_bound = 1.0;  // RMS of every input: 1 for pixels in [0, 1], more where they are standardised
 
   // transformer
-  int64_t vocab_size = 0;
+  int64_t vocab_size = 0;       // rows of the embedding and of the head
+  int64_t real_vocab_size = 0;  // the first so many are tokens, the others padding; 0: all
   int64_t hidden_size = 256;
   int64_t num_hidden_layers = 3;
   int64_t num_attention_heads = 4;
@@ -90,6 +92,11 @@ class Norms {
   virtual std::vector<UpperBound> heads(const Param& weight, int64_t heads) = 0;  // of equal row blocks
   // σ(D·W), D scaling the row blocks.
   virtual UpperBound scaled_heads(const Param& weight, std::span<const UpperBound> scales) = 0;
+  // σ(W·S), S scaling equal column blocks; the scales are positive and exact in float32.
+  virtual UpperBound scaled_columns(const Param& weight, std::span<const double> scales) = 0;
+  // S for scaled_columns of an attention's output: the values' heads are divided by it. Every positive S gives a valid
+  // bound (docs/theory/modules.md, statement 5), so this is a choice, not a fact.
+  virtual std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads) = 0;
   virtual UpperBound largest_row_rms(const Param& table) = 0;
   virtual UpperBound largest_entry(const Param& vector) = 0;
   virtual UpperBound euclidean(const Param& vector) = 0;
@@ -103,15 +110,21 @@ struct LayerBound {
   Bound bound;
 };
 
-struct Walk {
-  explicit Walk(Norms& source) : norms(source) {}
-  Norms& norms;
-  std::vector<LayerBound> layers = {};
+// The neighbourhood of given inputs: what their activations were, by layer, and how far an input may move from them.
+struct Neighbourhood {
+  std::map<std::string, UpperBound> activations;
+  UpperBound radius;
+};
 
-  Bound pass(const std::string& name, const Bound& bound) {
-    layers.push_back({name, bound});
-    return bound;
-  }
+struct Walk {
+  explicit Walk(Norms& source, const Neighbourhood* near = nullptr) : norms(source), neighbourhood(near) {}
+  Norms& norms;
+  const Neighbourhood* neighbourhood;  // null: the whole domain
+  std::vector<LayerBound> layers = {};
+  UpperBound largest_logit = {};  // stretch from the input's RMS norm to any one logit
+
+  // After a layer; near given inputs the activation is also at most theirs and what the radius has become.
+  Bound pass(const std::string& name, Bound bound);
 };
 
 // ---- Models
@@ -122,8 +135,14 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // Tokens [B, T] → logits [B, T, V]; pixels [B, D] → logits [B, C]. In float32 but for float64 weights.
-  virtual at::Tensor forward(const at::Tensor& inputs, Pass& pass) const = 0;
+  // Tokens [B, T] → logits [B, T, V]; pixels [B, D] → logits [B, C]. In the pass's dtype.
+  at::Tensor forward(const at::Tensor& inputs, Pass& pass) const {
+    return forward_from(embed(inputs, pass), pass);
+  }
+
+  // The two halves: the x₀ that bounds speak of ([B, T, d], without positions; the pixels themselves), and all the rest.
+  virtual at::Tensor embed(const at::Tensor& inputs, Pass& pass) const = 0;
+  virtual at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const = 0;
 
   // From inputs whose norm is at most `domain` (embedded sequences, or pixels) to the logits, RMS to RMS.
   virtual Bound bound(const UpperBound& domain, Walk& walk) const = 0;
@@ -143,8 +162,8 @@ class Model {
   std::vector<Param> params_;
 };
 
-// With initial weights that depend on the seed alone; float32 unless told otherwise.
-std::unique_ptr<Model> make_model(const ModelOptions& options, uint64_t seed,
+// With initial weights that depend on the seed alone, or zero without one; float32 unless told otherwise.
+std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uint64_t> seed,
                                   at::ScalarType dtype = at::kFloat);
 
 }  // namespace bridle

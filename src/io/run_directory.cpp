@@ -163,7 +163,7 @@ std::unique_ptr<Model> read_model(const std::filesystem::path& folder) {
     if (tensor.scalar_type() != dtype)
       refuse(path, fmt::format("{} is of another type than the weights before it", name));
   }
-  auto model = make_model(options, 0, dtype);
+  auto model = make_model(options, std::nullopt, dtype);
   load_weights_(*model, file.tensors, path.string());
   return model;
 }

@@ -70,9 +70,9 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass) const {
   return output_.forward(output_scale_.forward(heads));
 }
 
-// How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a. With R = √d·a every
-// token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors.
-UpperBound Attention::stretch(const UpperBound& a, Walk& walk) const {
+// How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a, the values' heads
+// divided by `scales`. With R = √d·a every token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors.
+UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const {
   const std::vector<UpperBound> q = walk.norms.heads(query_.weight(), heads_);
   const std::vector<UpperBound> k = walk.norms.heads(key_.weight(), heads_);
   const std::vector<UpperBound> v = walk.norms.heads(value_.weight(), heads_);
@@ -93,10 +93,11 @@ UpperBound Attention::stretch(const UpperBound& a, Walk& walk) const {
   UpperBound values = 0.0;
   std::vector<UpperBound> products;
   for (size_t h = 0; h < v.size(); ++h) {
-    const UpperBound head = v[h] + scale * v_hat[h] * (q[h] * k_hat[h] + q_hat[h] * k[h]);
+    const UpperBound value = v[h] / scales[h];
+    const UpperBound head = value + scale * (v_hat[h] / scales[h]) * (q[h] * k_hat[h] + q_hat[h] * k[h]);
     by_head += head * head;
-    values += v[h] * v[h];
-    products.push_back(k[h] * v[h]);
+    values += value * value;
+    products.push_back(k[h] * value);
   }
   if (query_.bias()) return sqrt(by_head);  // the other form is for layers without bias
   const UpperBound content = UpperBound(2.0) * scale * static_cast<double>(size_) * a * a;
@@ -107,14 +108,18 @@ Bound Attention::bound(const Bound& in, Walk& walk) const {
   if (position_bias_) walk.norms.largest_entry(*position_bias_);  // free in the bound, but it must be finite
   UpperBound squares = 0.0;                                       // of the largest values, in units of √d
   const std::vector<UpperBound> v = walk.norms.heads(value_.weight(), heads_);
+  const std::vector<double> scales = walk.norms.head_scales(value_.weight(), output_.weight(), heads_);
   const auto bias =
       value_.bias() ? walk.norms.euclidean_heads(*value_.bias(), heads_) : std::vector<UpperBound>(v.size());
   for (size_t h = 0; h < v.size(); ++h) {
-    const UpperBound value = v[h] * in.activation + bias[h] * root_of_ratio(1, size_);
+    const UpperBound value = (v[h] * in.activation + bias[h] * root_of_ratio(1, size_)) / scales[h];
     squares += value * value;
   }
-  const Bound heads{.activation = sqrt(squares), .lipschitz = stretch(in.activation, walk) * in.lipschitz};
-  return output_.bound(output_scale_.bound(heads, walk), walk);
+  const Bound heads{.activation = sqrt(squares),
+                    .lipschitz = stretch(in.activation, scales, walk) * in.lipschitz};
+  const UpperBound offset =
+      output_.bias() ? walk.norms.euclidean(*output_.bias()) * root_of_ratio(1, size_) : 0.0;
+  return output_scale_.bound(heads, walk).affine(walk.norms.scaled_columns(output_.weight(), scales), offset);
 }
 
 }  // namespace bridle

@@ -20,7 +20,7 @@ class Attention {
  private:
   at::Tensor split(const at::Tensor& x) const;            // [B, T, d] → [B, H, T, d_h]
   at::Tensor added_logits(const at::Tensor& like) const;  // mask and position bias, [H or 1, T, T]
-  UpperBound stretch(const UpperBound& a, Walk& walk) const;
+  UpperBound stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const;
 
   int64_t heads_;
   int64_t size_;

@@ -16,15 +16,18 @@ Embedding::Embedding(Weights& weights)
   }
 }
 
-at::Tensor Embedding::forward(const at::Tensor& tokens, Pass& pass) const {
-  const at::Tensor x = at::embedding(table_.tensor, tokens).to(pass.dtype);
+at::Tensor Embedding::embed(const at::Tensor& tokens, Pass& pass) const {
+  return at::embedding(table_.tensor, tokens).to(pass.dtype);
+}
+
+at::Tensor Embedding::add_positions(const at::Tensor& x) const {
   if (!positions_) return x;
-  if (tokens.size(1) > positions_->tensor.size(0)) {
+  if (x.size(1) > positions_->tensor.size(0)) {
     throw InputError("forward",
                      fmt::format("{} tokens are more than the {} positions that the model has learned",
-                                 tokens.size(1), positions_->tensor.size(0)));
+                                 x.size(1), positions_->tensor.size(0)));
   }
-  return x.add(positions_->tensor.narrow(0, 0, tokens.size(1)).to(pass.dtype));
+  return x.add(positions_->tensor.narrow(0, 0, x.size(1)).to(x.scalar_type()));
 }
 
 Bound Embedding::bound(const UpperBound& domain, Walk& walk) const {

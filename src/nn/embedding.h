@@ -10,8 +10,9 @@ namespace bridle {
 class Embedding {
  public:
   explicit Embedding(Weights& weights);
-  at::Tensor forward(const at::Tensor& tokens, Pass& pass) const;  // [B, T] → [B, T, d]
-  Bound bound(const UpperBound& domain, Walk& walk) const;         // after positions
+  at::Tensor embed(const at::Tensor& tokens, Pass& pass) const;  // [B, T] → [B, T, d]
+  at::Tensor add_positions(const at::Tensor& x) const;           // [B, T, d]
+  Bound bound(const UpperBound& domain, Walk& walk) const;       // after positions
   const Param& table() const { return table_; }
 
  private:

@@ -21,6 +21,10 @@ Bound Linear::bound(const Bound& in, Walk& walk) const {
   return in.affine(gain, bias_ ? walk.norms.euclidean(*bias_) * root_of_ratio(1, rows) : 0.0);
 }
 
+UpperBound one_logit(const UpperBound& stretch, const UpperBound& largest_row_rms, int64_t in) {
+  return stretch * largest_row_rms * static_cast<double>(in);
+}
+
 UpperBound root_of_ratio(int64_t a, int64_t b) {
   return sqrt(UpperBound(static_cast<double>(a)) / static_cast<double>(b));
 }

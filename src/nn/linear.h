@@ -28,6 +28,9 @@ class Linear {
   std::optional<Param> bias_;
 };
 
+// |w·x| for any row w of a matrix, where the stretch up to x is `stretch`: |w| ≤ √in·(largest row RMS) and |x| ≤ √in·‖x‖.
+UpperBound one_logit(const UpperBound& stretch, const UpperBound& largest_row_rms, int64_t in);
+
 // √(a/b), rounded up.
 UpperBound root_of_ratio(int64_t a, int64_t b);
 

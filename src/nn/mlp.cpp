@@ -4,7 +4,7 @@
 
 namespace bridle {
 
-Mlp::Mlp(const ModelOptions& options, uint64_t seed, at::ScalarType dtype)
+Mlp::Mlp(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype)
     : Model(options), activation_("relu", 1.0) {
   Weights weights(options_, seed, dtype, params_);
   const std::vector<int64_t>& sizes = options.layer_sizes;
@@ -16,8 +16,8 @@ Mlp::Mlp(const ModelOptions& options, uint64_t seed, at::ScalarType dtype)
   }
 }
 
-at::Tensor Mlp::forward(const at::Tensor& pixels, Pass& pass) const {
-  at::Tensor x = pixels.to(pass.dtype);
+at::Tensor Mlp::forward_from(const at::Tensor& pixels, Pass& pass) const {
+  at::Tensor x = pixels;
   for (size_t i = 0; i < layers_.size(); ++i) {
     x = layers_[i].forward(x);
     if (i + 1 < layers_.size())
@@ -32,12 +32,17 @@ at::Tensor Mlp::forward(const at::Tensor& pixels, Pass& pass) const {
 Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
   Bound x{.activation = domain, .lipschitz = 1.0};
   for (size_t i = 0; i < layers_.size(); ++i) {
+    const UpperBound before = x.lipschitz;
     x = layers_[i].bound(x, walk);
-    if (i + 1 < layers_.size())
+    if (i + 1 < layers_.size()) {
       x = activation_.bound(x);
-    else
+    } else {
+      const Param& head = layers_[i].weight();
+      walk.largest_logit = one_logit(before, walk.norms.largest_row_rms(head), head.tensor.size(1)) *
+                           std::abs(options_.final_scale);
       x = x.affine(std::abs(options_.final_scale));
-    walk.pass(fmt::format("model.layers.{}", i), x);
+    }
+    x = walk.pass(fmt::format("model.layers.{}", i), x);
   }
   return x;
 }

@@ -11,8 +11,9 @@ namespace bridle {
 
 class Mlp : public Model {
  public:
-  Mlp(const ModelOptions& options, uint64_t seed, at::ScalarType dtype);
-  at::Tensor forward(const at::Tensor& pixels, Pass& pass) const override;
+  Mlp(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype);
+  at::Tensor embed(const at::Tensor& pixels, Pass& pass) const override { return pixels.to(pass.dtype); }
+  at::Tensor forward_from(const at::Tensor& pixels, Pass& pass) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   UpperBound input_bound(Norms&) const override { return options_.input_bound; }
 

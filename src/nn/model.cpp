@@ -39,6 +39,9 @@ void check_transformer(const ModelOptions& o) {
                                                     {"position_bias_offsets", o.position_bias_offsets}};
   for (const auto& [key, value] : counts)
     require(value >= 1, fmt::format("{} = {}; it must be at least 1", key, value));
+  require(o.real_vocab_size >= 1 && o.real_vocab_size <= o.vocab_size,
+          fmt::format("real_vocab_size = {}; it is between 1 and vocab_size = {}", o.real_vocab_size,
+                      o.vocab_size));
   require(o.hidden_size % o.num_attention_heads == 0,
           fmt::format("hidden_size = {} is not a multiple of num_attention_heads = {}", o.hidden_size,
                       o.num_attention_heads));
@@ -80,15 +83,27 @@ ModelOptions resolved(ModelOptions options) {
   if (options.attention_alpha == 0.0) options.attention_alpha = alpha;
   if (options.mlp_alpha == 0.0) options.mlp_alpha = alpha;
   if (options.intermediate_size == 0) options.intermediate_size = 4 * options.hidden_size;
+  if (options.real_vocab_size == 0) options.real_vocab_size = options.vocab_size;
   if (options.position_bias_offsets == 0) options.position_bias_offsets = options.max_position_embeddings;
   check_transformer(options);
   return options;
 }
 
-std::unique_ptr<Model> make_model(const ModelOptions& options, uint64_t seed, at::ScalarType dtype) {
+std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uint64_t> seed,
+                                  at::ScalarType dtype) {
   const ModelOptions complete = resolved(options);
   if (complete.kind == "mlp") return std::make_unique<Mlp>(complete, seed, dtype);
   return std::make_unique<Transformer>(complete, seed, dtype);
+}
+
+Bound Walk::pass(const std::string& name, Bound bound) {
+  if (neighbourhood != nullptr) {
+    const auto seen = neighbourhood->activations.find(name);
+    if (seen != neighbourhood->activations.end())
+      bound.activation = min(bound.activation, seen->second + bound.lipschitz * neighbourhood->radius);
+  }
+  layers.push_back({name, bound});
+  return bound;
 }
 
 void ActivationStatistics::record(const std::string& name, const at::Tensor& x) {

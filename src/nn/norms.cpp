@@ -1,97 +1,141 @@
-// Norms measured from the weights as they are, each proved from above.
-#include <ATen/ops/cat.h>
+#include "nn/norms.h"
+
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/ones.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "bridle/error.h"
 #include "bridle/linalg.h"
-#include "bridle/nn.h"
 
 namespace bridle {
 namespace {
 
-class MeasuredNorms : public Norms {
- public:
-  UpperBound matrix(const Param& weight) override {
-    return bounds(weight, values(weight).unsqueeze(0)).at(0);
-  }
+at::Tensor values_of(const Param& param) { return param.tensor.detach(); }
 
-  std::vector<UpperBound> heads(const Param& weight, int64_t heads) override {
-    return bounds(weight, blocks(weight, heads));
-  }
+at::Tensor row_blocks(const Param& weight, int64_t heads) {
+  return values_of(weight).view({heads, weight.tensor.size(0) / heads, weight.tensor.size(1)});
+}
 
-  // The scales are rounded up to float32, so that their products with float32 weights are exact in float64.
-  UpperBound scaled_heads(const Param& weight, std::span<const UpperBound> scales) override {
-    std::vector<double> factors;
-    for (const UpperBound& scale : scales) {
-      const double value = scale.to_double();
-      auto rounded = static_cast<float>(value);
-      if (rounded < value) rounded = std::nextafter(rounded, std::numeric_limits<float>::infinity());
-      factors.push_back(rounded);
-    }
-    const auto heads = static_cast<int64_t>(scales.size());
-    const at::Tensor factor =
-        at::from_blob(factors.data(), {heads, 1, 1}, at::kDouble).to(weight.tensor.device());
-    const at::Tensor scaled = blocks(weight, heads).to(at::kDouble).mul(factor);
-    if (weight.tensor.scalar_type() == at::kDouble)
-      throw PromiseError(
-          "bound", fmt::format("{} is float64; bounds are for weights in float32 or bfloat16", weight.name));
-    return bounds(weight, scaled.reshape({1, weight.tensor.size(0), weight.tensor.size(1)})).at(0);
-  }
-
-  UpperBound largest_row_rms(const Param& table) override {
-    const auto bound = row_rms_bound(values(table));
-    if (!bound) refuse(table);
-    return *bound;
-  }
-
-  UpperBound largest_entry(const Param& vector) override {
-    const double value = values(vector).to(at::kDouble).abs().max().item<double>();
-    if (!std::isfinite(value)) refuse(vector);
-    return value;
-  }
-
-  UpperBound euclidean(const Param& vector) override { return euclidean_heads(vector, 1).at(0); }
-
-  std::vector<UpperBound> euclidean_heads(const Param& vector, int64_t heads) override {
-    std::vector<UpperBound> result;
-    const at::Tensor parts = values(vector).view({heads, -1});
-    for (int64_t h = 0; h < heads; ++h) {
-      const auto rms = row_rms_bound(parts.narrow(0, h, 1));
-      if (!rms) refuse(vector);
-      result.push_back(*rms * sqrt(UpperBound(static_cast<double>(parts.size(1)))));
-    }
-    return result;
-  }
-
- private:
-  static at::Tensor values(const Param& param) { return param.tensor.detach(); }
-
-  static at::Tensor blocks(const Param& weight, int64_t heads) {
-    return values(weight).view({heads, weight.tensor.size(0) / heads, weight.tensor.size(1)});
-  }
-
-  [[noreturn]] static void refuse(const Param& param) {
+// Exact in float64: the factors have float32's digits, and so have the weights.
+at::Tensor scaled_exactly_by(const Param& weight, const at::Tensor& blocks, std::vector<double> factors,
+                             at::IntArrayRef shape) {
+  if (weight.tensor.scalar_type() == at::kDouble)
     throw PromiseError(
-        "bound",
-        fmt::format("no bound of {} can be established: it holds NaN or infinity, or the proof failed",
-                    param.name));
-  }
+        "bound", fmt::format("{} is float64; bounds are for weights in float32 or bfloat16", weight.name));
+  const at::Tensor factor = at::from_blob(factors.data(), shape, at::kDouble).to(weight.tensor.device());
+  return blocks.to(at::kDouble).mul(factor);
+}
 
-  static std::vector<UpperBound> bounds(const Param& weight, const at::Tensor& matrices) {
-    std::vector<UpperBound> result;
-    for (const auto& bound : spectral_norm_bounds(matrices)) {
-      if (!bound) refuse(weight);
-      result.push_back(bound->value);
-    }
-    return result;
-  }
+class MeasuredNorms : public WeightNorms {
+ protected:
+  std::vector<UpperBound> establish(const NormQuestion& question) override { return measure(question); }
 };
 
 }  // namespace
+
+double float_above(double value) {
+  auto rounded = static_cast<float>(value);
+  if (rounded < value) rounded = std::nextafter(rounded, std::numeric_limits<float>::infinity());
+  return rounded;
+}
+
+UpperBound WeightNorms::matrix(const Param& weight) {
+  return establish({weight, "norm", NormKind::spectral, values_of(weight).unsqueeze(0)}).at(0);
+}
+
+std::vector<UpperBound> WeightNorms::heads(const Param& weight, int64_t heads) {
+  return establish({weight, "heads", NormKind::spectral, row_blocks(weight, heads)});
+}
+
+UpperBound WeightNorms::scaled_heads(const Param& weight, std::span<const UpperBound> scales) {
+  std::vector<double> factors;
+  for (const UpperBound& scale : scales) factors.push_back(float_above(scale.to_double()));
+  const auto heads = static_cast<int64_t>(scales.size());
+  const at::Tensor scaled = scaled_exactly_by(weight, row_blocks(weight, heads), factors, {heads, 1, 1});
+  const at::Tensor whole = scaled.reshape({1, weight.tensor.size(0), weight.tensor.size(1)});
+  return establish({weight, "scaled_heads", NormKind::spectral, whole}).at(0);
+}
+
+UpperBound WeightNorms::scaled_columns(const Param& weight, std::span<const double> scales) {
+  if (std::all_of(scales.begin(), scales.end(), [](double scale) { return scale == 1.0; }))
+    return matrix(weight);
+  const auto blocks = static_cast<int64_t>(scales.size());
+  const int64_t rows = weight.tensor.size(0);
+  const at::Tensor parts = values_of(weight).view({rows, blocks, -1});
+  const at::Tensor scaled =
+      scaled_exactly_by(weight, parts, {scales.begin(), scales.end()}, {1, blocks, 1}).view({1, rows, -1});
+  return establish({weight, "scaled_columns", NormKind::spectral, scaled}).at(0);
+}
+
+// Balanced: a head whose values are large and whose output columns are small is scaled up there and down here. Estimates
+// will do, because every choice is valid; it is taken only where it helps.
+std::vector<double> WeightNorms::head_scales(const Param& value, const Param& output, int64_t heads) {
+  std::vector<double> scales(static_cast<size_t>(heads), 1.0);
+  if (heads == 1 || value.tensor.scalar_type() == at::kDouble) return scales;
+  const int64_t rows = output.tensor.size(0);
+  const at::Tensor columns = values_of(output).view({rows, heads, -1}).transpose(0, 1).contiguous();
+  const at::Tensor v = spectral_norm_estimate(row_blocks(value, heads)).to(at::kDouble);
+  const at::Tensor o = spectral_norm_estimate(columns).to(at::kDouble);
+  if (!(v.min().item<double>() > 0.0 && o.min().item<double>() > 0.0)) return scales;
+  const at::Tensor balanced = v.div(o).sqrt().clamp(0x1p-12, 0x1p12).to(at::kFloat).to(at::kDouble);
+  const auto price = [&](const at::Tensor& s) {
+    const at::Tensor scaled =
+        columns.to(at::kDouble).mul(s.view({heads, 1, 1})).transpose(0, 1).reshape({rows, -1});
+    return spectral_norm_estimate(scaled).item<double>() * v.div(s).square().sum().sqrt().item<double>();
+  };
+  if (price(balanced) < 0.999 * price(at::ones({heads}, at::kDouble)))
+    for (int64_t h = 0; h < heads; ++h) scales[static_cast<size_t>(h)] = balanced[h].item<double>();
+  return scales;
+}
+
+UpperBound WeightNorms::largest_row_rms(const Param& table) {
+  return establish({table, "largest_row_rms", NormKind::largest_row_rms, values_of(table)}).at(0);
+}
+
+UpperBound WeightNorms::largest_entry(const Param& vector) {
+  return establish({vector, "largest_entry", NormKind::largest_entry, values_of(vector)}).at(0);
+}
+
+UpperBound WeightNorms::euclidean(const Param& vector) {
+  return establish({vector, "euclidean", NormKind::row_euclidean, values_of(vector).view({1, -1})}).at(0);
+}
+
+std::vector<UpperBound> WeightNorms::euclidean_heads(const Param& vector, int64_t heads) {
+  return establish({vector, "euclidean_heads", NormKind::row_euclidean, values_of(vector).view({heads, -1})});
+}
+
+std::vector<UpperBound> measure(const NormQuestion& question) {
+  const auto known = [&](const auto& bound) {
+    if (bound) return *bound;
+    throw PromiseError(
+        "bound",
+        fmt::format("no bound of {} can be established: it holds NaN or infinity, or the proof failed",
+                    question.weight.name));
+  };
+  std::vector<UpperBound> result;
+  switch (question.kind) {
+    case NormKind::spectral:
+      for (const auto& bound : spectral_norm_bounds(question.values)) result.push_back(known(bound).value);
+      break;
+    case NormKind::largest_row_rms:
+      result.push_back(known(row_rms_bound(question.values)));
+      break;
+    case NormKind::row_euclidean:
+      for (const at::Tensor& row : question.values.split(1))
+        result.push_back(known(row_rms_bound(row)) * sqrt(UpperBound(static_cast<double>(row.size(1)))));
+      break;
+    case NormKind::largest_entry: {
+      const double value = question.values.to(at::kDouble).abs().max().item<double>();
+      result.push_back(known(std::isfinite(value) ? std::optional(UpperBound(value)) : std::nullopt));
+      break;
+    }
+  }
+  return result;
+}
 
 std::unique_ptr<Norms> measured_norms() { return std::make_unique<MeasuredNorms>(); }
 

@@ -7,7 +7,8 @@
 
 namespace bridle {
 
-Transformer::Transformer(const ModelOptions& options, uint64_t seed, at::ScalarType dtype) : Model(options) {
+Transformer::Transformer(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype)
+    : Model(options) {
   Weights weights(options_, seed, dtype, params_);
   const bool convex = options.residual == "convex";
   weights.attention_residuals_after = weights.mlp_residuals_after = options.num_hidden_layers;
@@ -30,13 +31,22 @@ Transformer::Transformer(const ModelOptions& options, uint64_t seed, at::ScalarT
   final_scale_.emplace(weights, "final_scale", options.final_scale);
 }
 
-at::Tensor Transformer::forward(const at::Tensor& tokens, Pass& pass) const {
+Param Transformer::head() const {
+  Param rows = head_ ? head_->weight() : embedding_->table();
+  rows.name =
+      "lm_head.weight";  // also where they are the embedding: a question about these rows is not one about the table
+  if (options_.real_vocab_size < options_.vocab_size)
+    rows.tensor = rows.tensor.narrow(0, 0, options_.real_vocab_size);
+  return rows;
+}
+
+at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) const {
   const auto seen = [&pass](const std::string& name, const at::Tensor& x) {
     if (pass.statistics != nullptr) pass.statistics->record(name, x);
     return x;
   };
   at::Tensor x =
-      seen("model.embed_tokens", dropout(embedding_->forward(tokens, pass), options_.dropout, pass));
+      seen("model.embed_tokens", dropout(embedding_->add_positions(embedded), options_.dropout, pass));
   for (const Block& block : blocks_) {
     const at::Tensor attended = block.attention.forward(block.attention_norm.forward(x), pass);
     x = seen(block.name + ".self_attn",
@@ -45,8 +55,7 @@ at::Tensor Transformer::forward(const at::Tensor& tokens, Pass& pass) const {
     x = seen(block.name + ".mlp", block.mlp_residual.forward(x, dropout(fed, options_.dropout, pass)));
   }
   x = norm_->forward(x);
-  const at::Tensor logits =
-      head_ ? head_->forward(x) : at::linear(x, embedding_->table().tensor.to(x.scalar_type()));
+  const at::Tensor logits = at::linear(x, head().tensor.to(x.scalar_type()));
   return seen("lm_head", final_scale_->forward(logits));
 }
 
@@ -59,12 +68,10 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
                   block.mlp_residual.bound(x, block.mlp.bound(block.mlp_norm.bound(x, walk), walk)));
   }
   x = norm_->bound(x, walk);
-  if (head_) {
-    x = head_->bound(x, walk);
-  } else {
-    x = x.affine(walk.norms.matrix(embedding_->table()) *
-                 root_of_ratio(options_.hidden_size, options_.vocab_size));
-  }
+  const Param rows = head();
+  walk.largest_logit = one_logit(x.lipschitz, walk.norms.largest_row_rms(rows), options_.hidden_size) *
+                       final_scale_->magnitude(walk);
+  x = x.affine(walk.norms.matrix(rows) * root_of_ratio(options_.hidden_size, rows.tensor.size(0)));
   return walk.pass("lm_head", final_scale_->bound(x, walk));
 }
 

@@ -16,8 +16,11 @@ namespace bridle {
 
 class Transformer : public Model {
  public:
-  Transformer(const ModelOptions& options, uint64_t seed, at::ScalarType dtype);
-  at::Tensor forward(const at::Tensor& tokens, Pass& pass) const override;
+  Transformer(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype);
+  at::Tensor embed(const at::Tensor& tokens, Pass& pass) const override {
+    return embedding_->embed(tokens, pass);
+  }
+  at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   UpperBound input_bound(Norms& norms) const override { return norms.largest_row_rms(embedding_->table()); }
 
@@ -31,6 +34,8 @@ class Transformer : public Model {
     FeedForward mlp;
     Residual mlp_residual;
   };
+
+  Param head() const;  // its rows that are tokens
 
   std::unique_ptr<Embedding> embedding_;
   std::vector<Block> blocks_;

@@ -20,7 +20,7 @@ at::Tensor semi_orthogonal(const at::Tensor& gaussian) {
 }  // namespace
 
 at::Tensor Weights::normal(at::IntArrayRef shape) const {
-  return random_normal(shape, {.seed = seed_, .stream = Stream::initial_weights, .step = params_.size()},
+  return random_normal(shape, {.seed = *seed_, .stream = Stream::initial_weights, .step = params_.size()},
                        at::kDouble);
 }
 
@@ -33,7 +33,12 @@ Param Weights::add(const std::string& name, Role role, const at::Tensor& values)
   return params_.back();
 }
 
+Param Weights::add_zero(const std::string& name, Role role, at::IntArrayRef shape) {
+  return add(name, role, at::zeros(shape, dtype_));
+}
+
 Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t in) {
+  if (!seed_) return add_zero(name, role, {out, in});
   const bool ends_branch = role == Role::attention_output || role == Role::mlp_down;
   if (options_.initialization == "normal") {
     const double branches = 2.0 * static_cast<double>(options_.num_hidden_layers);
@@ -45,6 +50,7 @@ Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t i
 }
 
 Param Weights::table(const std::string& name, Role role, int64_t rows, int64_t columns) {
+  if (!seed_) return add_zero(name, role, {rows, columns});
   const at::Tensor values = normal({rows, columns});
   if (options_.initialization == "normal") return add(name, role, values.mul(0.02));
   return add(name, role, values.div(values.square().mean(1, /*keepdim=*/true).sqrt()));

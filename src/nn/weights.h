@@ -1,6 +1,7 @@
 // Makes a model's weights, each with its name, role and initial values, and remembers them in order.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "bridle/nn.h"
@@ -9,7 +10,8 @@ namespace bridle {
 
 class Weights {
  public:
-  Weights(const ModelOptions& options, uint64_t seed, at::ScalarType dtype, std::vector<Param>& params)
+  Weights(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype,
+          std::vector<Param>& params)
       : options_(options), seed_(seed), dtype_(dtype), params_(params) {}
 
   // Facts about residuals after the weights to come; see Param.
@@ -27,9 +29,10 @@ class Weights {
 
  private:
   Param add(const std::string& name, Role role, const at::Tensor& values);
+  Param add_zero(const std::string& name, Role role, at::IntArrayRef shape);
   at::Tensor normal(at::IntArrayRef shape) const;
   const ModelOptions& options_;
-  uint64_t seed_;
+  std::optional<uint64_t> seed_;  // none: every weight is zero, to be loaded
   at::ScalarType dtype_;
   std::vector<Param>& params_;
 };

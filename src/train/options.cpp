@@ -169,10 +169,13 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                                 model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
   if (images) model.input_bound = options.data.standardize ? standardized_bound(data) : 1.0;
   if (!images && model.vocab_size == 0) model.vocab_size = data.outputs;
-  if (!images && model.vocab_size !=
-                     data.outputs)  // padded rows would count in the RMS of the logits and lower the bound
-    throw InputError("settings", fmt::format("model.vocab_size = {} is not the data's {}; leave it out",
-                                             model.vocab_size, data.outputs));
+  if (!images && model.real_vocab_size == 0) model.real_vocab_size = data.outputs;
+  if (!images && (model.vocab_size < data.outputs || model.real_vocab_size != data.outputs))
+    throw InputError(
+        "settings",
+        fmt::format("model.vocab_size = {} and real_vocab_size = {} do not fit the data's {} tokens; leave "
+                    "them out, or pad vocab_size alone",
+                    model.vocab_size, model.real_vocab_size, data.outputs));
   if (!images && model.max_position_embeddings == 0)
     model.max_position_embeddings = options.data.sequence_length;
   if (!images && model.positions == "learned" && model.max_position_embeddings < options.data.sequence_length)

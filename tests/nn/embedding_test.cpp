@@ -20,9 +20,10 @@ TEST(EmbeddingModule, RowsStartAtRmsOneAndPositionsAdd) {
   const Embedding embedding(bench.weights);
   EXPECT_LT(embedding.table().tensor.square().mean(1).sub(1.0).abs().max().item<double>(), 1e-12);
   const at::Tensor tokens = at::arange(6, at::kLong).view({1, 6});
-  test::expect_gradients([&] { return embedding.forward(tokens, bench.pass); }, bench.tensors({}));
-  EXPECT_ERROR(embedding.forward(at::arange(9, at::kLong).view({1, 9}), bench.pass), InputError,
-               "9 tokens are more than the 8 positions");
+  test::expect_gradients([&] { return embedding.add_positions(embedding.embed(tokens, bench.pass)); },
+                         bench.tensors({}));
+  EXPECT_ERROR(embedding.add_positions(embedding.embed(at::arange(9, at::kLong).view({1, 9}), bench.pass)),
+               InputError, "9 tokens are more than the 8 positions");
   const auto norms = measured_norms();
   Walk walk(*norms);
   EXPECT_NEAR(embedding.bound(1.0, walk).activation.to_double(), 2.0, 1e-9);
