@@ -22,6 +22,7 @@ struct Flags {
   std::vector<std::string> set;
   std::string out;
   std::string resume;
+  double lipschitz = 0.0;
   std::string device = "cpu";
   bool keys = false;
   bool json = false;
@@ -84,7 +85,10 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
         {"validation_accuracy", s.finished ? nlohmann::ordered_json(s.validation_accuracy) : nullptr},
         {"log10_lipschitz",
          s.finished && s.bounded ? nlohmann::ordered_json(s.bound.lipschitz.log10()) : nullptr},
+        {"budget", s.budget > 0.0 ? nlohmann::ordered_json(s.budget) : nullptr},
+        {"bound_of_caps", s.budget > 0.0 ? nlohmann::ordered_json(s.bound_of_caps.to_double()) : nullptr},
         {"domain_radius", s.domain.to_double()},
+        {"loss_before_seal", s.sealed ? nlohmann::ordered_json(s.loss_before_seal) : nullptr},
         {"repairs", s.repairs},
         {"seconds", s.seconds}};
     return fmt::print("{}\n", facts.dump(2));
@@ -98,6 +102,11 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
   fmt::print("{:<24}{:.4f}, accuracy {:.1f} %\n", "validation loss", s.validation_loss,
              100.0 * s.validation_accuracy);
   fmt::print("{:<24}{}\n", "repairs", s.repairs);
+  if (s.budget > 0.0)
+    fmt::print("{:<24}{}; the caps' bound, {}, was kept and proved at every step\n", "budget", s.budget,
+               s.bound_of_caps.to_string());
+  if (s.sealed)
+    fmt::print("{:<24}loss {:.6f} before, {:.6f} after\n", "sealed", s.loss_before_seal, s.validation_loss);
   if (s.bounded)
     fmt::print("{:<24}{} (RMS → RMS, inputs of norm up to {}; norms verified)\n", "Lipschitz bound",
                s.bound.lipschitz.to_string(), s.domain.to_string());
@@ -107,6 +116,7 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
 
 std::string command_of(const Flags& flags) {
   std::string command = "bridle train " + flags.recipe;
+  if (flags.lipschitz != 0.0) command += fmt::format(" --lipschitz {}", flags.lipschitz);
   for (const std::string& set : flags.set) command += " --set " + set;
   if (!flags.out.empty()) command += " --out " + flags.out;
   if (!flags.resume.empty()) command += " --resume " + flags.resume;
@@ -121,6 +131,10 @@ void train(const Flags& flags) {
     throw UsageError("train", "name a recipe, such as recipes/quickstart.toml, or --resume DIR");
   if (resumed && !flags.set.empty())
     throw UsageError("train", "--set and --resume do not go together: a resumed run keeps its settings");
+  if (resumed && flags.lipschitz != 0.0)
+    throw UsageError("train", "--lipschitz and --resume do not go together: a resumed run keeps its budget");
+  std::vector<std::string> set = flags.set;
+  if (flags.lipschitz != 0.0) set.push_back(fmt::format("constraint.lipschitz={}", flags.lipschitz));
   const fs::path folder = resumed             ? *resumed
                           : flags.out.empty() ? free_folder(flags.recipe)
                                               : fs::path(flags.out);
@@ -134,9 +148,9 @@ void train(const Flags& flags) {
   TrainSummary summary;
   Terminal terminal;
   try {
-    trainer = resumed ? Trainer::resume(folder, terminal.listener())
-                      : std::make_unique<Trainer>(read_recipe(flags.recipe, flags.set), folder,
-                                                  terminal.listener());
+    trainer = resumed
+                  ? Trainer::resume(folder, terminal.listener())
+                  : std::make_unique<Trainer>(read_recipe(flags.recipe, set), folder, terminal.listener());
     info.seed = trainer->options().training.seed;
     if (resumed && fs::exists(folder / "run.json"))
       update_run_status(folder, "running");
@@ -159,11 +173,14 @@ void add_train(CLI::App& app) {
   verb->footer(
       "Examples:\n"
       "  bridle train recipes/quickstart.toml\n"
+      "  bridle train recipes/shakespeare_budget.toml --lipschitz 20\n"
       "  bridle train recipes/shakespeare_soft_cap.toml --set constraint.sigma_max=2 --out runs/two\n"
       "  bridle train recipes/quickstart.toml --out runs/q --resume auto     goes on if runs/q is a run\n"
       "  bridle train --resume runs/two");
   auto flags = std::make_shared<Flags>();
   verb->add_option("recipe", flags->recipe, "A TOML file; recipes/ has one for each experiment");
+  verb->add_option("--lipschitz", flags->lipschitz,
+                   "The budget: the sound bound is kept at or below it at every step");
   verb->add_option("--set", flags->set, "section.key=value over the recipe; may be repeated")
       ->allow_extra_args(false);
   verb->add_option("--out", flags->out, "The run's folder [runs/RECIPE]");

@@ -121,6 +121,7 @@ struct Walk {
   Norms& norms;
   const Neighbourhood* neighbourhood;  // null: the whole domain
   std::vector<LayerBound> layers = {};
+  UpperBound trunk = {};          // stretch up to the head's input
   UpperBound largest_logit = {};  // stretch from the input's RMS norm to any one logit
 
   // After a layer; near given inputs the activation is also at most theirs and what the radius has become.
@@ -150,6 +151,10 @@ class Model {
   // The smallest domain that holds every input that the model can be given: the largest row of the embedding, or 1 for
   // pixels between 0 and 1.
   virtual UpperBound input_bound(Norms& norms) const = 0;
+
+  // The rows that make the logits, one a class or real token, without the final scale; and that scale.
+  virtual at::Tensor logit_rows() const = 0;
+  virtual double logit_scale() const = 0;
 
   const ModelOptions& options() const { return options_; }
 

@@ -98,6 +98,10 @@ class Optimizer {
   // NumericError for NaN and Inf in one, both naming it; nothing has changed then.
   std::vector<StepInfo> step_(std::span<const Tensor> gradients, double schedule_factor, int64_t step);
 
+  // Multiplies the rates of each weight from now on: where steps are to be relative to its cap. Throws InputError for
+  // factors that are not positive or not one a Param.
+  void set_rate_factors(std::vector<double> factors);
+
   // A copy of all that is kept between steps, as "<name>.momentum" and, for Adam, "<name>.second_moment".
   std::map<std::string, Tensor> state() const;
 
@@ -119,6 +123,7 @@ class Optimizer {
 
   OptimizerOptions options_;
   std::vector<double> shares_;
+  std::vector<double> rate_factors_;
   std::vector<Weight> weights_;
   double gradient_norm_ = 0.0;
 };

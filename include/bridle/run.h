@@ -4,8 +4,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "bridle/certify.h"
 #include "bridle/nn.h"
 #include "bridle/tokenizer.h"
 #include "bridle/train.h"
@@ -25,6 +28,9 @@ Run open_run(const std::filesystem::path& folder);
 // The run's data as it was trained on: "train", "validation" or "held_out". Throws InputError.
 std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& split);
 
+// The smallest deviation of a channel, by which standardised pixels were divided; 1 where they were not.
+double smallest_deviation(const Run& run);
+
 struct SampleOptions {
   std::string prompt = "\n";
   int64_t tokens = 300;
@@ -35,6 +41,20 @@ struct SampleOptions {
 // Continues the prompt; every piece of text goes to `on_text` as it comes. Returns all of it, without the prompt.
 std::string sample(const Run& run, const SampleOptions& options,
                    const std::function<void(const std::string&)>& on_text = {});
+
+// The model brought below its caps (or below a sound bound), in the precision it is stored in, in a folder of its own.
+struct SealResult {
+  std::vector<std::string> changed;   // weights
+  std::optional<double> loss_before;  // on the validation split, where that is here
+  std::optional<double> loss_after;
+  std::string no_loss;  // why there is none
+  CertifiedBound bound;
+};
+
+// `folder` is a run, or holds config.json and model.safetensors; with lipschitz = 0 the caps are those of the run. Writes
+// config.json, model.safetensors and certificate.json to `out`, which must not be there. Throws InputError, PromiseError.
+SealResult seal_run(const std::filesystem::path& folder, const std::filesystem::path& out,
+                    double lipschitz = 0.0);
 
 // What a run leaves for people to see how it was made: run.json.
 struct RunInfo {

@@ -33,7 +33,13 @@ struct DataOptions {
 struct ConstraintSettings {
   ConstraintOptions options = {};
   double sigma_max = 1.0;
-  std::string heads = "whole";  // which of q, k, v are constrained head by head: whole, kv, qkv
+  std::string heads =
+      "auto";  // which of q, k, v are constrained head by head: whole, kv, qkv; auto: kv with a budget
+  double lipschitz =
+      0.0;  // budget: the sound bound of the caps in force is at most this; 0: sigma_max instead
+  std::string caps = "moving";  // with a budget: moving, or uniform
+  double cap_rate = 0.03;       // moving: the most that the logarithm of a cap moves at once
+  int64_t move_every = 10;      // moving: steps between moves
   double embedding_cap = 1.0;   // RMS of a row; 0: none
   int64_t prove_every = 10;     // steps; evaluation and saving prove as well
 };
@@ -112,9 +118,13 @@ struct TrainSummary {
   double validation_loss = 0.0;
   double validation_accuracy = 0.0;
   int64_t repairs = 0;
-  UpperBound domain;  // ‖x₀‖ ≤ this
-  Bound bound;        // from verified norms, at the logits
+  double budget = 0.0;       // 0: none was named
+  UpperBound bound_of_caps;  // with a budget: of the caps in force, kept at every step
+  UpperBound domain;         // ‖x₀‖ ≤ this
+  Bound bound;               // from verified norms, at the logits
   bool bounded = false;
+  bool sealed = false;            // weights were scaled at the end, so that every promised cap is proved
+  double loss_before_seal = 0.0;  // on the validation split
   double seconds = 0.0;
 };
 

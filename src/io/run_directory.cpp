@@ -78,13 +78,17 @@ std::vector<std::string> names_of(const std::vector<Param>& params) {
 
 }  // namespace
 
-void write_model(const Model& model, const std::filesystem::path& folder,
-                 const std::map<std::string, std::string>& metadata) {
-  ModelOptions options = model.options();
+nlohmann::ordered_json config_of(ModelOptions options) {
   Json config{{"model_type", options.kind == "mlp" ? kMlpType : kTransformerType}};
   for (const Setting& setting : model_settings(options)) {
     if (belongs(setting.key, options.kind)) config[setting.key] = std::visit(ToJson{}, setting.place);
   }
+  return config;
+}
+
+void write_model(const Model& model, const std::filesystem::path& folder,
+                 const std::map<std::string, std::string>& metadata) {
+  const Json config = config_of(model.options());
   SafetensorsFile file{.metadata = metadata, .tensors = {}};
   file.metadata["format"] = "pt";  // what Hugging Face's tools look for
   for (const Param& param : model.params()) file.tensors.emplace_back(param.name, param.tensor.detach());
@@ -94,7 +98,10 @@ void write_model(const Model& model, const std::filesystem::path& folder,
 
 ModelOptions read_model_options(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
-  const Json config = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  return options_from(Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false), path);
+}
+
+ModelOptions options_from(const nlohmann::ordered_json& config, const std::filesystem::path& path) {
   if (!config.is_object()) refuse(path, "it is not a JSON object; it is truncated or damaged");
   ModelOptions options;
   const Json type = config.value("model_type", Json());
@@ -154,7 +161,10 @@ void load_weights_(const Model& model, const std::vector<std::pair<std::string, 
 }
 
 std::unique_ptr<Model> read_model(const std::filesystem::path& folder) {
-  const ModelOptions options = read_model_options(folder);
+  return read_model(folder, read_model_options(folder));
+}
+
+std::unique_ptr<Model> read_model(const std::filesystem::path& folder, const ModelOptions& options) {
   const std::filesystem::path path = folder / "model.safetensors";
   const SafetensorsFile file = read_safetensors(path);
   if (file.tensors.empty()) refuse(path, "it holds no weights");

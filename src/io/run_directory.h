@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ void write_model(const Model& model, const std::filesystem::path& folder,
 std::unique_ptr<Model> read_model(const std::filesystem::path& folder);
 
 ModelOptions read_model_options(const std::filesystem::path& folder);
+
+// The same with a configuration from elsewhere; and config.json's content as such. `path` is for messages.
+std::unique_ptr<Model> read_model(const std::filesystem::path& folder, const ModelOptions& options);
+nlohmann::ordered_json config_of(ModelOptions options);
+ModelOptions options_from(const nlohmann::ordered_json& config, const std::filesystem::path& path);
 
 // Copies tensors by name into the model's weights, strictly.
 void load_weights_(const Model& model, const std::vector<std::pair<std::string, at::Tensor>>& tensors,

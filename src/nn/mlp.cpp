@@ -38,6 +38,7 @@ Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
       x = activation_.bound(x);
     } else {
       const Param& head = layers_[i].weight();
+      walk.trunk = before;
       walk.largest_logit = one_logit(before, walk.norms.largest_row_rms(head), head.tensor.size(1)) *
                            std::abs(options_.final_scale);
       x = x.affine(std::abs(options_.final_scale));

@@ -15,6 +15,8 @@ class Mlp : public Model {
   at::Tensor embed(const at::Tensor& pixels, Pass& pass) const override { return pixels.to(pass.dtype); }
   at::Tensor forward_from(const at::Tensor& pixels, Pass& pass) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
+  at::Tensor logit_rows() const override { return layers_.back().weight().tensor.detach(); }
+  double logit_scale() const override { return options_.final_scale; }
   UpperBound input_bound(Norms&) const override { return options_.input_bound; }
 
  private:

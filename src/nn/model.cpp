@@ -107,7 +107,7 @@ Bound Walk::pass(const std::string& name, Bound bound) {
 }
 
 void ActivationStatistics::record(const std::string& name, const at::Tensor& x) {
-  const at::Tensor values = x.detach().to(at::kFloat);
+  const at::Tensor values = x.detach().to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   Layer& layer = layers[name];
   layer.largest_rms = larger(layer.largest_rms, values.square().mean(-1).max().sqrt().item<double>());
   layer.largest_entry = larger(layer.largest_entry, values.abs().max().item<double>());

@@ -13,6 +13,8 @@ at::Tensor Scale::forward(const at::Tensor& x) const {
   return value_ == 1.0 ? x : x.mul(value_);
 }
 
+double Scale::value() const { return learned_ ? learned_->tensor.item<double>() : value_; }
+
 UpperBound Scale::magnitude(Walk& walk) const {
   return learned_ ? walk.norms.largest_entry(*learned_) : UpperBound(std::abs(value_));
 }

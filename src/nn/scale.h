@@ -15,6 +15,7 @@ class Scale {
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const { return in.affine(magnitude(walk)); }
   UpperBound magnitude(Walk& walk) const;  // |s|
+  double value() const;                    // s
 
  private:
   double value_;

@@ -69,6 +69,7 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
   }
   x = norm_->bound(x, walk);
   const Param rows = head();
+  walk.trunk = x.lipschitz;
   walk.largest_logit = one_logit(x.lipschitz, walk.norms.largest_row_rms(rows), options_.hidden_size) *
                        final_scale_->magnitude(walk);
   x = x.affine(walk.norms.matrix(rows) * root_of_ratio(options_.hidden_size, rows.tensor.size(0)));

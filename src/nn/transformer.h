@@ -22,6 +22,8 @@ class Transformer : public Model {
   }
   at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
+  at::Tensor logit_rows() const override { return head().tensor.detach(); }
+  double logit_scale() const override { return final_scale_->value(); }
   UpperBound input_bound(Norms& norms) const override { return norms.largest_row_rms(embedding_->table()); }
 
  private:

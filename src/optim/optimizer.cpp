@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/nearest.h"
@@ -84,7 +85,9 @@ void descend_(const Tensor& weight, double keep, const Tensor& update, double ra
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Param> params, const OptimizerOptions& options)
-    : options_(options), shares_(learning_rate_shares(params, options.mass)) {
+    : options_(options),
+      shares_(learning_rate_shares(params, options.mass)),
+      rate_factors_(params.size(), 1.0) {
   check_options(options);
   weights_.reserve(params.size());
   for (size_t i = 0; i < params.size(); ++i) {
@@ -152,12 +155,22 @@ std::vector<StepInfo> Optimizer::step_(std::span<const Tensor> gradients, double
     const Plan& plan = weight.plan;
     Tensor gradient = gradients[i].to(weight.momentum.scalar_type());
     if (clips) gradient = gradient.mul(options_.gradient_clip / gradient_norm_);
-    const StepInfo info{plan.decay_rate * schedule_factor, plan.decay, plan.update_bound};
+    const double factor = schedule_factor * rate_factors_[i];
+    const StepInfo info{plan.decay_rate * factor, plan.decay, plan.update_bound};
     descend_(weight.param.tensor, 1.0 - info.decay * info.learning_rate, update_(weight, gradient, step),
-             plan.update_rate * schedule_factor);
+             plan.update_rate * factor);
     infos.push_back(info);
   }
   return infos;
+}
+
+void Optimizer::set_rate_factors(std::vector<double> factors) {
+  const bool good =
+      std::all_of(factors.begin(), factors.end(), [](double f) { return f > 0.0 && std::isfinite(f); });
+  if (!good || factors.size() != weights_.size())
+    throw InputError("optimizer", fmt::format("{} rate factors for {} weights: one each, positive and finite",
+                                              factors.size(), weights_.size()));
+  rate_factors_ = std::move(factors);
 }
 
 // The tensors themselves, by their names.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bridle/error.h"
 
 namespace bridle {
@@ -27,6 +29,23 @@ ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintS
   }
 }
 
+void ConstraintSet::set_caps(const std::vector<double>& caps) {
+  for (Entry& entry : entries_) entry.cap = caps.at(entry.param);
+  prove_all_ = true;
+}
+
+std::vector<double> ConstraintSet::caps() const {
+  std::vector<double> caps(params_.size());
+  for (const Entry& entry : entries_) caps[entry.param] = entry.cap;
+  return caps;
+}
+
+bool ConstraintSet::all_proved() const {
+  return std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return !(entry.promised || prove_all_) || prove_norm(params_[entry.param], entry.cap);
+  });
+}
+
 void ConstraintSet::start_() {
   for (Entry& entry : entries_) {
     if (entry.enforcer.constraint().uses_cap()) entry.enforcer.start_(params_[entry.param], entry.cap);
@@ -48,7 +67,7 @@ void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
 
 void ConstraintSet::prove_and_repair_() {
   for (Entry& entry : entries_) {
-    if (entry.promised) entry.enforcer.prove_and_repair_(params_[entry.param], entry.cap);
+    if (entry.promised || prove_all_) entry.enforcer.prove_and_repair_(params_[entry.param], entry.cap);
   }
 }
 

@@ -15,6 +15,11 @@ class ConstraintSet {
   // `heads` is how many row blocks a weight has that is constrained head by head.
   ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings, int64_t heads);
 
+  // One a param, in force from now on; every one of them is then proved and repaired, promised by its method or not.
+  void set_caps(const std::vector<double>& caps);
+  std::vector<double> caps() const;  // 0 where there is none
+  bool all_proved() const;           // every cap that is promised holds as the weights are
+
   void start_();                                      // brings initial weights inside
   void enforce_(const std::vector<StepInfo>& steps);  // after the optimizer, in the order of the params
   void prove_and_repair_();                           // what is promised; throws PromiseError
@@ -35,6 +40,7 @@ class ConstraintSet {
   };
   std::vector<Param> params_;
   std::vector<Entry> entries_;
+  bool prove_all_ = false;
   int64_t repairs_before_ = 0;  // the run was resumed
 };
 

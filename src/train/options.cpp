@@ -62,7 +62,13 @@ Settings schedule_settings(ScheduleOptions& o) {
 Settings constraint_settings(ConstraintSettings& o) {
   return {{"constraint.method", &o.options.method, "see docs/theory/constraints.md"},
           {"constraint.sigma_max", &o.sigma_max, "cap of the RMS→RMS norm"},
-          {"constraint.heads", &o.heads, "constrained head by head: whole (none), kv, qkv"},
+          {"constraint.heads", &o.heads,
+           "constrained head by head: whole (none), kv, qkv; auto: kv with a budget"},
+          {"constraint.lipschitz", &o.lipschitz,
+           "budget, kept at every step (--lipschitz); 0: sigma_max instead"},
+          {"constraint.caps", &o.caps, "with a budget: moving, or uniform"},
+          {"constraint.cap_rate", &o.cap_rate, "moving: the most that the logarithm of a cap moves at once"},
+          {"constraint.move_every", &o.move_every, "moving: steps between moves"},
           {"constraint.embedding_cap", &o.embedding_cap, "RMS of an embedding's row; 0: no cap"},
           {"constraint.prove_every", &o.prove_every, "steps between proofs; evaluation and saving prove too"},
           {"constraint.spectral_decay", &o.options.spectral_decay, "spectral_weight_decay's share"},
@@ -198,7 +204,21 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                                              "muon, or a constraint such as normalize",
                                              options.constraint.options.method, options.optimizer.method));
   }
+  const bool budget = options.constraint.lipschitz != 0.0;
+  if (options.constraint.heads == "auto") options.constraint.heads = budget ? "kv" : "whole";
   check_one_of("constraint.heads", options.constraint.heads, {"whole", "kv", "qkv"});
+  check_one_of("constraint.caps", options.constraint.caps, {"moving", "uniform"});
+  check_at_least("constraint.move_every", options.constraint.move_every, 1);
+  if (!(options.constraint.cap_rate > 0.0 && options.constraint.cap_rate <= 0.5))
+    throw InputError("settings", fmt::format("constraint.cap_rate = {}; it is positive and at most 0.5",
+                                             options.constraint.cap_rate));
+  if (budget && !make_constraint(options.constraint.options)->uses_cap())
+    throw InputError(
+        "settings",
+        fmt::format(
+            "constraint.method = '{}' has no cap to keep a budget with; use soft_cap or another that has",
+            options.constraint.options.method));
+  if (budget) options.constraint.prove_every = 1;
   check_one_of("training.precision", options.training.precision, {"float32", "bfloat16"});
   check_at_least("training.steps", options.training.steps, 1);
   check_at_least("training.accumulate", options.training.accumulate, 1);

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "bridle/error.h"
+#include "data/image_source.h"
 #include "io/run_directory.h"
 #include "train/options.h"
 
@@ -47,6 +50,13 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
                     : split == "validation" ? Split::validation
                                             : Split::held_out,
                     source_options(run.options));
+}
+
+double smallest_deviation(const Run& run) {
+  if (!run.options.data.standardize) return 1.0;
+  const ChannelStatistics statistics =
+      channel_statistics(ImageFiles(open_data_set(run.options.data.name).train));
+  return *std::min_element(statistics.deviation.begin(), statistics.deviation.end());
 }
 
 }  // namespace bridle

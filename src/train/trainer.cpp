@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "bridle/certify.h"
 #include "bridle/error.h"
 #include "bridle/train.h"
+#include "io/certificate_file.h"
 #include "io/metrics.h"
 #include "io/run_directory.h"
 #include "train/checkpoint.h"
@@ -48,9 +50,17 @@ struct Trainer::Parts {
     state.model = make_model(options.model, options.training.seed);
     state.constraints = std::make_unique<ConstraintSet>(state.model->params(), options.constraint,
                                                         options.model.num_attention_heads);
+    if (options.constraint.lipschitz != 0.0)
+      state.budget =
+          std::make_unique<Budget>(*state.model, state.constraints->params(),
+                                   BudgetOptions{.lipschitz = options.constraint.lipschitz,
+                                                 .moving = options.constraint.caps == "moving",
+                                                 .rate = options.constraint.cap_rate,
+                                                 .embedding_cap = options.constraint.embedding_cap});
     OptimizerOptions optimizer = options.optimizer;
     if (options.training.precision == "bfloat16") optimizer.product_dtype = at::kBFloat16;
     state.optimizer = std::make_unique<Optimizer>(state.constraints->params(), optimizer);
+    if (state.budget) use_caps_(state);
     const SourceOptions source = source_options(options);
     state.loader = std::make_unique<Loader>(open_split(data, Split::train, source),
                                             LoaderOptions{.batch_size = options.data.batch_size,
@@ -76,7 +86,10 @@ struct Trainer::Parts {
 
   void restore(const Checkpoint& checkpoint);
   void save(bool due);
+  EvaluationResult evaluation() const;
+  double validation_loss() const { return evaluation().loss; }
   void evaluate_now(bool record);
+  void certify_now();
   void log(const StepResult& result, double rate);
   Json norms() const;
 };
@@ -128,6 +141,7 @@ void Trainer::Parts::restore(const Checkpoint& checkpoint) {
   std::vector<std::pair<std::string, at::Tensor>> weights;
   std::map<std::string, at::Tensor> optimizer;
   std::map<std::string, at::Tensor> constraints;
+  std::map<std::string, at::Tensor> budget;
   for (const auto& [name, tensor] : checkpoint.tensors.tensors) {
     const size_t slash = name.find('/');
     const std::string part = name.substr(0, slash);
@@ -135,10 +149,15 @@ void Trainer::Parts::restore(const Checkpoint& checkpoint) {
     if (part == "model") weights.emplace_back(own, tensor);
     if (part == "optimizer") optimizer[own] = tensor;
     if (part == "constraint") constraints[own] = tensor;
+    if (part == "budget") budget[own] = tensor;
   }
   load_weights_(*state.model, weights, "checkpoint");
   state.optimizer->set_state(optimizer);
   state.constraints->set_state(constraints, checkpoint.repairs);
+  if (state.budget) {
+    state.budget->set_state(budget);
+    use_caps_(state);
+  }
   state.loader->seek(checkpoint.loader_position);
   state.step = checkpoint.step;
   seconds_before = checkpoint.seconds;
@@ -160,6 +179,10 @@ void Trainer::Parts::save(bool due) {
     checkpoint.tensors.tensors.emplace_back("optimizer/" + name, tensor);
   for (const auto& [name, tensor] : state.constraints->state())
     checkpoint.tensors.tensors.emplace_back("constraint/" + name, tensor);
+  if (state.budget) {
+    for (const auto& [name, tensor] : state.budget->state())
+      checkpoint.tensors.tensors.emplace_back("budget/" + name, tensor);
+  }
   for (const auto& [name, tensor] : checkpoint.tensors.tensors) {
     if (!tensor.isfinite().all().item<bool>())
       throw NumericError("train", fmt::format("{} is not finite at step {}; the last good checkpoint is kept",
@@ -181,23 +204,39 @@ Json Trainer::Parts::norms() const {
 }
 
 void Trainer::Parts::log(const StepResult& result, double rate) {
-  const Json line{
-      {"step", state.step},
-      {"loss", number(result.loss)},
-      {"accuracy", number(result.accuracy)},
-      {"learning_rate", result.learning_rate},
-      {"repairs", state.constraints->repairs()},
-      {"norms", norms()},
-      {state.options.model.kind == "mlp" ? "images_per_second" : "tokens_per_second", std::round(rate)},
-      {"seconds", std::round(1000.0 * seconds()) / 1000.0}};
+  Json line{{"step", state.step},
+            {"loss", number(result.loss)},
+            {"accuracy", number(result.accuracy)},
+            {"learning_rate", result.learning_rate},
+            {"repairs", state.constraints->repairs()},
+            {"norms", norms()},
+            {state.options.model.kind == "mlp" ? "images_per_second" : "tokens_per_second", std::round(rate)},
+            {"seconds", std::round(1000.0 * seconds()) / 1000.0}};
+  if (state.budget) {
+    const std::vector<Param>& params = state.constraints->params();
+    for (size_t i = 0; i < params.size(); ++i)
+      if (is_matrix(params[i].role)) line["caps"][params[i].name] = state.budget->caps()[i];
+    line["bound_of_caps"] = state.budget->bound().to_double();
+  }
   metrics->append(line.dump());
+}
+
+EvaluationResult Trainer::Parts::evaluation() const {
+  return evaluate(*state.model, validation, {.order = {.batch_size = state.options.data.batch_size}});
+}
+
+// The certificate of the finished model, beside it; none where there is no bound.
+void Trainer::Parts::certify_now() {
+  if (!summary.bounded) return;
+  const CertifiedBound bound = certify(*state.model);
+  write_model(*state.model, folder, certificate_metadata(bound));
+  write_certificate(folder / "certificate.json", certificate_of(folder, *state.model, bound, std::nullopt));
 }
 
 // Validation, and the bound of the weights as they are.
 void Trainer::Parts::evaluate_now(bool record) {
   state.constraints->prove_and_repair_();
-  const EvaluationResult result =
-      evaluate(*state.model, validation, {.order = {.batch_size = state.options.data.batch_size}});
+  const EvaluationResult result = evaluation();
   summary.validation_loss = result.loss;
   summary.validation_accuracy = result.accuracy;
   Json line{{"step", state.step},
@@ -246,12 +285,21 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
       parts.listener.progress({state.step, training.steps, result.loss, result.accuracy, rate, left});
   }
   parts.summary.finished = state.step >= training.steps;
-  if (parts.summary.finished) parts.evaluate_now(!complete);
+  if (parts.summary.finished) {
+    parts.summary.sealed = !state.constraints->all_proved();
+    if (parts.summary.sealed) parts.summary.loss_before_seal = parts.validation_loss();
+    parts.evaluate_now(!complete);  // seals first
+  }
   if (complete)
     write_model(*state.model, parts.folder);
   else if (parts.summary.finished || saved != state.step || state.step == 0)
     parts.save(parts.summary.finished);
+  if (parts.summary.finished) parts.certify_now();
   parts.summary.step = state.step;
+  if (state.budget) {
+    parts.summary.budget = state.options.constraint.lipschitz;
+    parts.summary.bound_of_caps = state.budget->bound();
+  }
   parts.summary.repairs = state.constraints->repairs();
   parts.summary.seconds = parts.seconds();
   return parts.summary;

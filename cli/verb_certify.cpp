@@ -1,0 +1,284 @@
+// bridle certify: a bound that is true, the file that proves it, and its check.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bridle/certify.h"
+#include "bridle/error.h"
+#include "bridle/run.h"
+#include "certify/paper_formula.h"
+#include "certify/search.h"
+#include "io/certificate_file.h"
+#include "io/run_directory.h"
+#include "progress_line.h"
+#include "robust/predictions.h"
+#include "verbs.h"
+
+namespace bridle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+struct Flags {
+  std::string run;
+  std::string check;
+  std::string model;
+  std::string formula = "sound";
+  std::string out;
+  std::string seal;
+  double lipschitz = 0.0;
+  double radius = 0.0;
+  int search = 6;
+  int64_t local = 0;
+  bool predictions = false;
+  std::vector<double> epsilon;
+  bool json = false;
+};
+
+std::string text_of(const StatedBound& bound) {
+  return std::isfinite(bound.value) ? UpperBound(bound.value).to_string()
+                                    : fmt::format("10^{:.4f}", bound.log10);
+}
+
+// A run, or just a model: the folder needs no more than config.json and model.safetensors.
+std::unique_ptr<Model> model_in(const fs::path& folder) {
+  if (!fs::is_directory(folder))
+    throw InputError(
+        "certify",
+        fmt::format("{} is not a folder; name one with config.json and model.safetensors", folder.string()));
+  return read_model(folder);
+}
+
+// ---- The certificate, for people
+
+void print_layers(const Certificate& certificate) {
+  fmt::print("\n{:<30}{:>14}{:>14}   {}\n", "after", "activation", "bound", "share of log L");
+  const Json layers = to_json(certificate).at("layers");
+  for (size_t i = 0; i < certificate.bound.layers.size(); ++i) {
+    const StatedLayer& layer = certificate.bound.layers[i];
+    const Json& share = layers.at(i).at("share");
+    const double part = share.is_number() ? share.get<double>() : 0.0;
+    std::string bar;
+    for (int block = 0; block < static_cast<int>(std::lround(40.0 * std::clamp(part, 0.0, 1.0))); ++block)
+      bar += "█";
+    fmt::print("{:<30}{:>14}{:>14}   {:>6.1f} % {}\n", layer.name, text_of(layer.activation),
+               text_of(layer.lipschitz), 100.0 * part, bar);
+  }
+}
+
+void print_certificate(const Certificate& certificate) {
+  const CertifiedBound& bound = certificate.bound;
+  const auto line = [](const char* what, const std::string& value) { fmt::print("{:<22}{}\n", what, value); };
+  line("Lipschitz bound", fmt::format("{}   log10 {:.4f}   RMS → RMS, the largest over tokens",
+                                      text_of(bound.lipschitz), bound.lipschitz.log10));
+  line("any one logit", fmt::format("{}   RMS → its absolute change", text_of(bound.largest_logit)));
+  line("holds for", fmt::format("inputs of norm up to {} ({} as stored, moved by up to {})",
+                                bound.domain_radius, bound.token_radius, bound.attack_radius));
+  if (certificate.observed)
+    line("observed", fmt::format("{:.6g}, the most that a search found; the bound is {:.4g} times that",
+                                 *certificate.observed, bound.lipschitz.value / *certificate.observed));
+  print_layers(certificate);
+}
+
+void print_predictions(const CertifiedPredictions& p) {
+  fmt::print("\n{} predictions, accuracy {:.2f} %; {}\n", p.targets, 100.0 * p.accuracy,
+             p.rounding == "accounted"
+                 ? "rounding of a float32 forward pass is taken off the margins"
+                 : "of the exact function: rounding of the forward pass is not included");
+  fmt::print("{:>12}{:>16}{:>22}\n", p.norm == "l2" ? "ε (ℓ2)" : "ε (RMS)", "cannot change", "and right");
+  for (const CertifiedShare& share : p.shares)
+    fmt::print("{:>10.5f}{:>14.2f} %{:>20.2f} %\n", share.epsilon, 100.0 * share.certified,
+               100.0 * share.certified_accuracy);
+}
+
+Json predictions_json(const CertifiedPredictions& p) {
+  Json shares = Json::array();
+  for (const CertifiedShare& share : p.shares)
+    shares.push_back({{"epsilon", share.epsilon},
+                      {"certified", share.certified},
+                      {"certified_accuracy", share.certified_accuracy}});
+  return {{"norm", p.norm},
+          {"rounding", p.rounding},
+          {"targets", p.targets},
+          {"accuracy", p.accuracy},
+          {"shares", shares}};
+}
+
+// ---- What the flags ask for
+
+void paper(const Flags& flags) {
+  const auto model = model_in(flags.run);
+  const auto norms = measured_norms();
+  const UpperBound value = paper_formula(*model, *norms);
+  if (flags.json) {
+    const Json facts{
+        {"schema", 1},
+        {"formula", "paper"},
+        {"certified", false},
+        {"lipschitz", std::isfinite(value.to_double()) ? Json(value.to_double()) : Json(nullptr)},
+        {"log10_lipschitz", value.log10()},
+        {"norm", "RMS to RMS, of whole matrices"}};
+    return fmt::print("{}\n", facts.dump(2));
+  }
+  fmt::print(
+      "{:<22}{}   log10 {:.4f}\n\nThis is not a certificate: with several heads, and for GeLU, the formula "
+      "is too "
+      "small (docs/theory/modules.md).\n",
+      "the paper's formula", value.to_string(), value.log10());
+}
+
+void check(const Flags& flags) {
+  const fs::path path = flags.check;
+  const fs::path folder = flags.model.empty() ? path.parent_path() : fs::path(flags.model);
+  const Certificate certificate = read_certificate(path);
+  const std::vector<std::string> loose = check_certificate(certificate, folder.empty() ? "." : folder);
+  if (flags.json) {
+    const Json facts{{"schema", 1}, {"valid", true}, {"tight", loose.empty()}, {"remarks", loose}};
+    return fmt::print("{}\n", facts.dump(2));
+  }
+  fmt::print("{}: {}\n", path.string(), loose.empty() ? "valid" : "valid, not tight");
+  constexpr size_t most = 5;
+  for (size_t i = 0; i < std::min(most, loose.size()); ++i) fmt::print("  {}\n", loose[i]);
+  if (loose.size() > most) fmt::print("  and {} more\n", loose.size() - most);
+  print_certificate(certificate);
+}
+
+void seal(const Flags& flags) {
+  const SealResult result = seal_run(flags.run, flags.seal, flags.lipschitz);
+  if (flags.json) {
+    const Json facts{
+        {"schema", 1},
+        {"changed", result.changed},
+        {"loss_before", result.loss_before ? Json(*result.loss_before) : Json(nullptr)},
+        {"loss_after", result.loss_after ? Json(*result.loss_after) : Json(nullptr)},
+        {"lipschitz",
+         std::isfinite(result.bound.lipschitz.value) ? Json(result.bound.lipschitz.value) : Json(nullptr)},
+        {"log10_lipschitz", result.bound.lipschitz.log10}};
+    return fmt::print("{}\n", facts.dump(2));
+  }
+  fmt::print("{} weights were scaled\n", result.changed.size());
+  if (result.loss_before)
+    fmt::print("validation loss {:.6f} before, {:.6f} after\n", *result.loss_before, *result.loss_after);
+  else
+    fmt::print("no loss: {}\n", result.no_loss);
+  fmt::print("Lipschitz bound {}; sealed and certified in {}\n", text_of(result.bound.lipschitz), flags.seal);
+}
+
+// The inputs of the first `count` examples of the validation split.
+std::vector<at::Tensor> inputs_of(const Run& run, int64_t count) {
+  const Evaluation batches(open_run_split(run, "validation"), {.batch_size = std::min<int64_t>(count, 16)});
+  std::vector<at::Tensor> inputs;
+  for (int64_t i = 0, seen = 0; i < batches.size() && seen < count; ++i) {
+    inputs.push_back(batches[i].inputs);
+    seen += inputs.back().size(0);
+  }
+  return inputs;
+}
+
+void sound(const Flags& flags) {
+  const fs::path folder = flags.run;
+  const auto model = model_in(folder);
+  ProgressLine line;
+  const auto progress = [&line](const Progress& p) { line.show(p); };
+  const CertifiedBound bound = certify(*model, flags.radius);
+  std::optional<double> observed;
+  if (flags.search > 0) {
+    const ObservedStretch found =
+        search_stretch(*model, {.domain = bound.domain_radius, .starts = flags.search, .progress = progress});
+    line.clear();
+    observed = found.lipschitz;
+    if (found.lipschitz > bound.lipschitz.value)
+      throw PromiseError(
+          "certify",
+          fmt::format("the search found a stretch of {}, above the bound of {}: please report this",
+                      found.lipschitz, bound.lipschitz.value));
+  }
+  const Certificate certificate = certificate_of(folder, *model, bound, observed);
+  const fs::path path = flags.out.empty() ? folder / "certificate.json" : fs::path(flags.out);
+  Json json = to_json(certificate);
+  std::optional<CertifiedPredictions> predictions;
+  std::optional<CertifiedBound> local;
+  if (flags.predictions || flags.local > 0) {
+    const Run run = open_run(folder);
+    if (flags.predictions) {
+      predictions = certify_predictions(*model, open_run_split(run, "validation"),
+                                        {.epsilons = flags.epsilon,
+                                         .smallest_deviation = smallest_deviation(run),
+                                         .order = {.batch_size = run.options.data.batch_size}},
+                                        progress);
+      line.clear();
+      json["predictions"] = predictions_json(*predictions);
+    }
+    if (flags.local > 0) {
+      local = certify_near(*model, neighbourhood_of(*model, inputs_of(run, flags.local), flags.radius));
+      json["local"] = {{"examples", flags.local},
+                       {"radius", flags.radius},
+                       {"lipschitz", local->lipschitz.value},
+                       {"log10_lipschitz", local->lipschitz.log10}};
+    }
+  }
+  write_certificate(path, certificate);
+  if (flags.json) return fmt::print("{}\n", json.dump(2));
+  print_certificate(certificate);
+  if (local)
+    fmt::print("\nwithin {} of the first {} validation examples the bound is {}\n", flags.radius, flags.local,
+               text_of(local->lipschitz));
+  if (predictions) print_predictions(*predictions);
+  fmt::print(
+      "\nwritten to {}; check it with\n  bridle certify --check {}\n  scripts/check_certificate.py {}\n",
+      path.string(), path.string(), path.string());
+}
+
+void certify_verb(const Flags& flags) {
+  if (flags.check.empty() == flags.run.empty())
+    throw UsageError("certify", "name a run's folder, or --check certificate.json");
+  if (!flags.check.empty()) return check(flags);
+  if (!flags.seal.empty()) return seal(flags);
+  if (flags.lipschitz != 0.0) throw UsageError("certify", "--lipschitz goes with --seal");
+  if (flags.formula == "paper") return paper(flags);
+  if (flags.formula != "sound")
+    throw UsageError("certify", fmt::format("--formula {}; it is sound or paper", flags.formula));
+  sound(flags);
+}
+
+}  // namespace
+
+void add_certify(CLI::App& app) {
+  CLI::App* verb =
+      app.add_subcommand("certify", "Bound a model's Lipschitz constant, write the proof, check one");
+  verb->footer(
+      "Examples:\n"
+      "  bridle certify runs/quickstart                       writes runs/quickstart/certificate.json\n"
+      "  bridle certify runs/quickstart --radius 0.1          inputs may be moved by an RMS of 0.1\n"
+      "  bridle certify runs/quickstart --predictions         which predictions cannot change\n"
+      "  bridle certify runs/quickstart --formula paper       for comparison; not a certificate\n"
+      "  bridle certify runs/quickstart --seal sealed --lipschitz 100\n"
+      "  bridle certify --check runs/quickstart/certificate.json\n"
+      "Exit code 3: no bound can be established, or a certificate does not hold.");
+  auto flags = std::make_shared<Flags>();
+  verb->add_option("run", flags->run, "A run, or any folder with config.json and model.safetensors");
+  verb->add_option("--check", flags->check, "A certificate to prove again");
+  verb->add_option("--model", flags->model, "With --check: the model's folder [the certificate's own]");
+  verb->add_option("--formula", flags->formula, "sound, or paper (not a certificate)")->capture_default_str();
+  verb->add_option("--out", flags->out, "The certificate's file [RUN/certificate.json]");
+  verb->add_option("--radius", flags->radius, "How far an input may be moved, as an RMS norm")
+      ->capture_default_str();
+  verb->add_option("--search", flags->search, "Starts of the search for the largest stretch; 0: none")
+      ->capture_default_str();
+  verb->add_option("--local", flags->local, "Also the bound within --radius of so many validation examples");
+  verb->add_flag("--predictions", flags->predictions,
+                 "Also the share of validation predictions that cannot change");
+  verb->add_option("--epsilon", flags->epsilon,
+                   "With --predictions: perturbations, ℓ2 for pixels, RMS for tokens")
+      ->delimiter(',');
+  verb->add_option("--seal", flags->seal, "Scale weights below their caps, into this folder");
+  verb->add_option("--lipschitz", flags->lipschitz, "With --seal: below this bound");
+  verb->add_flag("--json", flags->json, "Print one JSON object");
+  verb->callback([flags] { certify_verb(*flags); });
+}
+
+}  // namespace bridle

@@ -1,0 +1,42 @@
+// certificate.json: docs/certificate.md has the format.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bridle/certify.h"
+
+namespace bridle {
+
+struct Certificate {
+  std::string version;
+  std::string sha256;                   // of model.safetensors
+  std::string dtype;                    // F32, BF16 or F16
+  nlohmann::ordered_json architecture;  // config.json
+  CertifiedBound bound;
+  std::optional<double> observed;
+};
+
+// About the model in a folder with config.json and model.safetensors; `model` is what they hold.
+Certificate certificate_of(const std::filesystem::path& folder, const Model& model,
+                           const CertifiedBound& bound, std::optional<double> observed);
+
+nlohmann::ordered_json to_json(const Certificate& certificate);
+void write_certificate(const std::filesystem::path& path, const Certificate& certificate);
+
+// Throws InputError for a file that is not JSON and PromiseError for one that is no certificate.
+Certificate read_certificate(const std::filesystem::path& path);
+
+// Everything that docs/certificate.md lists, for the model in `folder`. Throws PromiseError, naming what does not hold, and
+// InputError for files that are not there; returns what is larger than it needs to be.
+std::vector<std::string> check_certificate(const Certificate& certificate,
+                                           const std::filesystem::path& folder);
+
+// The key facts, for the metadata of the weight file itself.
+std::map<std::string, std::string> certificate_metadata(const CertifiedBound& bound);
+
+}  // namespace bridle

@@ -1,0 +1,177 @@
+#include "robust/predictions.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cdist.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "bridle/error.h"
+#include "bridle/linalg.h"
+
+namespace bridle {
+namespace {
+
+// Plain float64 arithmetic on top of proved norms: enlarged by this, far more than its own rounding.
+constexpr double kSlack = 1.0 + 1e-9;
+constexpr int64_t kMostPairs = 4096;  // classes for which the distances of all pairs are kept
+
+// γ·|w_i − w_j|, [C, C]; for a large vocabulary γ·(|w_i| + |w_j|) is made from the lengths [C] when it is needed.
+struct Rows {
+  at::Tensor pairs;
+  at::Tensor lengths;
+
+  explicit Rows(const Model& model) {
+    const at::Tensor rows = model.logit_rows().to(at::kDouble);
+    const double scale = std::abs(model.logit_scale()) * kSlack;
+    lengths = rows.square().sum(1).sqrt().mul(scale);
+    if (rows.size(0) <= kMostPairs) pairs = at::cdist(rows, rows, 2.0, /*compute_mode=*/2).mul(scale);
+  }
+
+  // For each prediction its row of distances, [N, C].
+  at::Tensor from(const at::Tensor& predicted) const {
+    if (pairs.defined()) return pairs.index_select(0, predicted);
+    return lengths.index_select(0, predicted).unsqueeze(1).add(lengths);
+  }
+};
+
+// How far the float32 logits of an MLP may be from the exact ones, for one image and for all within ε of it:
+// `here` + ε·`growth`, in ℓ2.
+class FloatError {
+ public:
+  explicit FloatError(const Model& model) {
+    const auto known = [](const std::optional<NormBound>& bound, const Param& weight) {
+      if (bound) return bound->value.to_double() * kSlack;
+      throw PromiseError("certify", fmt::format("no bound of {} can be established", weight.name));
+    };
+    for (const Param& param : model.params()) {
+      const at::Tensor weight = param.tensor.detach().to(at::kDouble);
+      layers_.push_back({weight, weight.abs(), known(spectral_norm_bound(weight), param),
+                         known(spectral_norm_bound(weight.abs()), param),
+                         weight.square().sum().sqrt().item<double>() * kSlack});
+    }
+    scale_ = std::abs(model.logit_scale());
+  }
+
+  struct Error {
+    at::Tensor here;      // [N]
+    double growth = 0.0;  // a unit of ε
+  };
+
+  // A layer's float32 product errs by γ_{n+2}·|W||x̂|, x̂ being what float32 has there: x, its error so far, and what ε
+  // has become. ReLU keeps errors; each entry of the result may also underflow.
+  Error of(const at::Tensor& images) const {
+    constexpr double u = 0x1p-24;
+    at::Tensor x = images;
+    Error error{at::zeros({images.size(0)}, at::kDouble), 0.0};
+    double stretch = 1.0;
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      const Layer& layer = layers_[i];
+      const double n = static_cast<double>(layer.weight.size(1)) + 3.0;
+      const double gamma = n * u / (1.0 - n * u);
+      const at::Tensor sizes = at::linear(x.abs(), layer.absolute).square().sum(1).sqrt();
+      const double tiny = n * static_cast<double>(layer.weight.size(0)) * std::numeric_limits<float>::min();
+      error.here = error.here.mul(layer.norm + gamma * layer.frobenius).add(sizes, gamma).add(tiny);
+      error.growth =
+          error.growth * (layer.norm + gamma * layer.frobenius) + gamma * layer.absolute_norm * stretch;
+      stretch *= layer.norm;
+      x = at::linear(x, layer.weight);
+      if (i + 1 < layers_.size()) x = x.clamp_min(0.0);
+    }
+    // The final scale is one more rounded product.
+    const at::Tensor last = x.square().sum(1).sqrt().add(error.here).mul(u);
+    error.here = error.here.add(last).mul(scale_ * kSlack);
+    error.growth = (error.growth * (1.0 + u) + u * stretch) * scale_ * kSlack;
+    return error;
+  }
+
+ private:
+  struct Layer {
+    at::Tensor weight;
+    at::Tensor absolute;
+    double norm;
+    double absolute_norm;
+    double frobenius;
+  };
+  std::vector<Layer> layers_;
+  double scale_ = 1.0;
+};
+
+// How much the input of the head moves, in ℓ2, for a perturbation of one unit.
+double head_stretch(const Model& model, double epsilon, bool pixels) {
+  const double trunk = certify(model, pixels ? 0.0 : epsilon).trunk.to_double();
+  const auto width = static_cast<double>(model.logit_rows().size(1));
+  const double units = pixels ? static_cast<double>(model.options().layer_sizes.front()) : 1.0;
+  return trunk * std::sqrt(width / units) * kSlack;
+}
+
+struct Counts {
+  std::vector<double> certified;
+  std::vector<double> right;
+};
+
+}  // namespace
+
+CertifiedPredictions certify_predictions(const Model& model, const std::shared_ptr<const Source>& source,
+                                         const PredictionOptions& options, const OnProgress& progress) {
+  const at::NoGradGuard no_gradients;
+  const bool pixels = model.options().kind == "mlp";
+  CertifiedPredictions result{.norm = pixels ? "l2" : "rms", .rounding = pixels ? "accounted" : "excluded"};
+  std::vector<double> epsilons = options.epsilons;
+  if (epsilons.empty())
+    epsilons = pixels ? std::vector<double>{36.0 / 255, 72.0 / 255, 108.0 / 255, 0.5, 1.0}
+                      : std::vector<double>{0.001, 0.003, 0.01, 0.03, 0.1};
+  std::vector<double> stretches;
+  for (const double epsilon : epsilons) {
+    if (!(epsilon >= 0.0 && std::isfinite(epsilon)))
+      throw InputError("certify", fmt::format("epsilon = {}; it cannot be negative", epsilon));
+    stretches.push_back(head_stretch(model, epsilon, pixels));
+    if (pixels && stretches.size() == 1)
+      stretches.resize(epsilons.size(), stretches.front());  // the same for all
+    if (stretches.size() == epsilons.size()) break;
+  }
+  const Rows rows(model);
+  const auto rounding = pixels ? std::make_unique<FloatError>(model) : nullptr;
+  Counts counts{std::vector<double>(epsilons.size()), std::vector<double>(epsilons.size())};
+  double right = 0.0;
+  const Evaluation batches(source, options.order);
+  Pass pass{.dtype = at::kDouble};
+  for (int64_t b = 0; b < batches.size(); ++b) {
+    const Batch batch = batches[b];
+    const at::Tensor inputs = model.embed(batch.inputs, pass);
+    const at::Tensor all = model.forward_from(inputs, pass);
+    const at::Tensor logits = all.reshape({-1, all.size(-1)});
+    const at::Tensor targets = batch.targets.reshape({-1});
+    const at::Tensor predicted = logits.argmax(1);
+    const at::Tensor is_right = predicted.eq(targets);
+    const at::Tensor margins =
+        logits.gather(1, predicted.unsqueeze(1)).sub(logits);  // [N, C], 0 at the prediction
+    const at::Tensor distances = rows.from(predicted);
+    const auto error = rounding ? rounding->of(inputs) : FloatError::Error{at::zeros({1}, at::kDouble), 0.0};
+    for (size_t e = 0; e < epsilons.size(); ++e) {
+      const double epsilon = epsilons[e] / options.smallest_deviation;
+      const at::Tensor lost = error.here.add(error.growth * epsilon).mul(2.0).unsqueeze(1);
+      const at::Tensor left = margins.sub(distances, stretches[e] * epsilon).sub(lost);
+      const at::Tensor others =
+          left.scatter(1, predicted.unsqueeze(1), std::numeric_limits<double>::infinity());
+      const at::Tensor holds = others.gt(0.0).all(1);
+      counts.certified[e] += holds.sum().item<double>();
+      counts.right[e] += holds.logical_and(is_right).sum().item<double>();
+    }
+    right += is_right.sum().item<double>();
+    result.targets += targets.numel();
+    report(progress,
+           {.what = "certifying predictions", .done = b + 1, .total = batches.size(), .unit = "batches"});
+  }
+  const auto targets = static_cast<double>(result.targets);
+  result.accuracy = right / targets;
+  for (size_t e = 0; e < epsilons.size(); ++e)
+    result.shares.push_back({epsilons[e], counts.certified[e] / targets, counts.right[e] / targets});
+  return result;
+}
+
+}  // namespace bridle

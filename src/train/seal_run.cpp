@@ -1,0 +1,67 @@
+// Seals the model of a run, or of a bare folder, into another folder, and certifies it there.
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "bridle/error.h"
+#include "bridle/run.h"
+#include "certify/seal_model.h"
+#include "io/certificate_file.h"
+#include "io/run_directory.h"
+#include "train/constraint_set.h"
+#include "train/options.h"
+
+namespace bridle {
+namespace {
+
+namespace fs = std::filesystem;
+
+double loss_of(const Run& run, const std::shared_ptr<const Source>& split) {
+  return evaluate(*run.model, split, {.order = {.batch_size = run.options.data.batch_size}}).loss;
+}
+
+// The validation split, where it is a run and its data is here.
+std::shared_ptr<const Source> split_of(const Run& run, bool is_run, std::string& trouble) {
+  if (!is_run) {
+    trouble = "the folder is not a run, so its data is not known";
+    return nullptr;
+  }
+  try {
+    return open_run_split(run, "validation");
+  } catch (const InputError& error) {
+    trouble = error.what();
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+SealResult seal_run(const fs::path& folder, const fs::path& out, double lipschitz) {
+  const bool is_run = fs::exists(folder / "config.toml");
+  if (fs::exists(out) && !(fs::is_directory(out) && fs::is_empty(out)))
+    throw InputError("seal", fmt::format("{} is there already; choose another folder", out.string()));
+  Run run = is_run ? open_run(folder)
+                   : Run{.folder = folder, .options = {}, .model = read_model(folder), .tokenizer = nullptr};
+  ConstraintSettings settings = run.options.constraint;
+  const double budget = lipschitz > 0.0 ? lipschitz : settings.lipschitz;
+  if (!is_run) settings.heads = "kv";
+  if (!is_run && budget == 0.0)
+    throw InputError("seal", fmt::format("{} is not a run, so it has no caps; name a bound with --lipschitz",
+                                         folder.string()));
+  const ConstraintSet constraints(run.model->params(), settings, run.model->options().num_attention_heads);
+  const std::vector<double> caps =
+      budget > 0.0 ? caps_within(*run.model, constraints.params(), budget) : constraints.caps();
+  SealResult result;
+  const auto split = split_of(run, is_run, result.no_loss);
+  if (split) result.loss_before = loss_of(run, split);
+  result.changed = seal_model_(constraints.params(), caps);
+  result.bound = certify(*run.model);
+  if (split) result.loss_after = result.changed.empty() ? result.loss_before : loss_of(run, split);
+  make_folder(out);
+  write_model(*run.model, out, certificate_metadata(result.bound));
+  write_certificate(out / "certificate.json", certificate_of(out, *run.model, result.bound, std::nullopt));
+  for (const char* name : {"config.toml", "vocab.json", "merges.txt"})
+    if (fs::exists(folder / name)) fs::copy_file(folder / name, out / name);
+  return result;
+}
+
+}  // namespace bridle
