@@ -278,13 +278,16 @@ struct Twin {
     residual(options.attention_alpha, out * std::sqrt(values), out * std::min(shared, std::sqrt(by_head)));
   }
 
+  double slope() const {
+    if (options.hidden_act == "relu" || mistake == Mistake::no_kappa) return 1.0;
+    if (mistake == Mistake::rounded_kappa) return 1.1289;
+    return options.hidden_act == "gelu" ? 1.128904145186 : 1.128993068659;
+  }
+
   void feed_forward(const at::Tensor& up, const at::Tensor& down) {
-    const double kappa = options.hidden_act == "relu" || mistake == Mistake::no_kappa ? 1.0
-                         : options.hidden_act == "gelu"                               ? 1.128904145186
-                                                                                      : 1.128993068659;
     const double gain = sigma(up) * sigma(down) / options.activation_divisor;
     const double stretch = mistake == Mistake::divided_twice ? gain / options.activation_divisor : gain;
-    residual(options.mlp_alpha, gain, kappa * stretch);
+    residual(options.mlp_alpha, gain, slope() * stretch);
   }
 };
 

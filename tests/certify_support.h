@@ -31,6 +31,7 @@ enum class Mistake {
   none,
   whole_norms,       // the formula of one head, with norms of whole matrices, for several
   no_kappa,          // GeLU's slope taken as 1
+  rounded_kappa,     // and as 1.1289, which is 4·10⁻⁶ too small (erf form)
   fixed_activation,  // a of the input used in every block
   no_softmax_scale,  // s left out
   divided_twice,     // GeLU's divisor counted twice
