@@ -187,8 +187,8 @@ void sound(const Flags& flags) {
   const CertifiedBound bound = certify(*model, flags.radius);
   std::optional<double> observed;
   if (flags.search > 0) {
-    const ObservedStretch found =
-        search_stretch(*model, {.domain = bound.domain_radius, .starts = flags.search, .progress = progress});
+    const ObservedStretch found = search_stretch(
+        *model, {.domain = bound.domain_radius, .starts = flags.search, .on_progress = progress});
     line.clear();
     observed = found.lipschitz;
     if (found.lipschitz > bound.lipschitz.value)

@@ -19,6 +19,14 @@ double loss_of(const Run& run, const std::shared_ptr<const Source>& split) {
   return evaluate(*run.model, split, {.order = {.batch_size = run.options.data.batch_size}}).loss;
 }
 
+// A folder with a model alone.
+Run bare_run(const fs::path& folder) {
+  Run run;
+  run.folder = folder;
+  run.model = read_model(folder);
+  return run;
+}
+
 // The validation split, where it is a run and its data is here.
 std::shared_ptr<const Source> split_of(const Run& run, bool is_run, std::string& trouble) {
   if (!is_run) {
@@ -39,8 +47,7 @@ SealResult seal_run(const fs::path& folder, const fs::path& out, double lipschit
   const bool is_run = fs::exists(folder / "config.toml");
   if (fs::exists(out) && !(fs::is_directory(out) && fs::is_empty(out)))
     throw InputError("seal", fmt::format("{} is there already; choose another folder", out.string()));
-  Run run = is_run ? open_run(folder)
-                   : Run{.folder = folder, .options = {}, .model = read_model(folder), .tokenizer = nullptr};
+  const Run run = is_run ? open_run(folder) : bare_run(folder);
   ConstraintSettings settings = run.options.constraint;
   const double budget = lipschitz > 0.0 ? lipschitz : settings.lipschitz;
   if (!is_run) settings.heads = "kv";
