@@ -97,16 +97,49 @@ std::vector<double> Budget::costs() const {
   return costs;
 }
 
-// A cap that lies far above its weight's norm comes down towards it, by at most `rate`; the norm is an estimate, so room
-// is left.
+// A cap that lies above its weight's norm comes down towards it, by at most `rate`. The norm is an estimate: some room is
+// left, and where that is not enough the proof of the step repairs.
 void Budget::tighten(double rate) {
-  constexpr double room = 1.1;
+  constexpr double room = 1.02;
   for (size_t i = 0; i < params_.size(); ++i) {
     if (!is_matrix(params_[i].role)) continue;
     const at::Tensor blocks = params_[i].block_view().detach();
     const double norm = spectral_norm_estimate(blocks).max().item<double>() / params_[i].unit();
     caps_[i] = std::min(caps_[i], std::max({room * norm, caps_[i] * std::exp(-rate), kLeastCap}));
   }
+}
+
+// How much better than the average a unit of log L is spent on each weight, in units of the typical difference.
+std::vector<double> Budget::merits(const std::vector<double>& costs) const {
+  double price = 0.0;
+  double cost = 0.0;
+  for (size_t i = 0; i < costs.size(); ++i) {
+    price += prices_[i];
+    cost += costs[i];
+  }
+  const double average = price / cost;  // of p_i/c_i, weighted by c_i
+  double spread = 0.0;
+  for (size_t i = 0; i < costs.size(); ++i) spread += std::abs(prices_[i] - average * costs[i]) / cost;
+  std::vector<double> merits(costs.size());
+  if (spread == 0.0) return merits;
+  for (size_t i = 0; i < costs.size(); ++i)
+    if (costs[i] > 0.0) merits[i] = (prices_[i] / costs[i] - average) / spread;
+  return merits;
+}
+
+// Caps move by up to `rate` each way; the level at which a cap neither rises nor falls is where the budget is just kept.
+std::vector<double> Budget::moved_caps(double rate) const {
+  const std::vector<double> merit = merits(costs());
+  const auto moved = [&](double level) {
+    std::vector<double> caps = caps_;
+    for (size_t i = 0; i < caps.size(); ++i)
+      if (is_matrix(params_[i].role))
+        caps[i] = std::clamp(caps[i] * std::exp(rate * std::tanh(merit[i] + level)), kLeastCap, kLargestCap);
+    return caps;
+  };
+  constexpr double far = 20.0;  // where tanh is 1 for all of them
+  if (!fits(moved(-far))) return caps_;
+  return moved(largest_that_fits(-far, far, [&](double level) { return fits(moved(level)); }));
 }
 
 std::vector<double> Budget::move(double share) {
@@ -119,31 +152,7 @@ std::vector<double> Budget::move(double share) {
   }
   if (!options_.moving || largest == 0.0) return factors;
   tighten(options_.rate * share);
-  const std::vector<double> cost = costs();
-  double total_cost = 0.0;
-  double mean = 0.0;
-  for (size_t i = 0; i < cost.size(); ++i) {
-    total_cost += cost[i];
-    mean += prices_[i];
-  }
-  mean /= total_cost;  // what log L buys on average, p_i/c_i weighted by c_i
-  double spread = 0.0;
-  for (size_t i = 0; i < cost.size(); ++i)
-    if (cost[i] > 0.0) spread += std::abs(prices_[i] - mean * cost[i]) / total_cost;
-  if (spread == 0.0) return factors;
-  const auto moved = [&](double level) {
-    std::vector<double> caps = caps_;
-    for (size_t i = 0; i < caps.size(); ++i) {
-      if (cost[i] == 0.0) continue;
-      const double better = std::tanh((prices_[i] / cost[i] - mean) / spread + level);
-      caps[i] = std::clamp(caps[i] * std::exp(options_.rate * share * better), kLeastCap, kLargestCap);
-    }
-    return caps;
-  };
-  constexpr double far = 20.0;  // tanh is ±1 there: all caps fall
-  if (!fits(moved(-far))) return factors;
-  const std::vector<double> caps =
-      moved(largest_that_fits(-far, far, [&](double x) { return fits(moved(x)); }));
+  const std::vector<double> caps = moved_caps(options_.rate * share);
   for (size_t i = 0; i < caps.size(); ++i)
     if (caps_[i] > 0.0) factors[i] = caps[i] / caps_[i];
   caps_ = caps;

@@ -16,7 +16,7 @@ namespace bridle {
 struct BudgetOptions {
   double lipschitz = 0.0;
   bool moving = true;
-  double rate = 0.03;   // the most that log cap moves at once
+  double rate = 0.08;   // the most that log cap moves at once
   double memory = 0.9;  // of the average of p_i, a move
   double embedding_cap = 1.0;
 };
@@ -44,6 +44,8 @@ class Budget {
   bool fits(const std::vector<double>& caps) const;
   std::vector<double> uniform(double cap) const;
   std::vector<double> costs() const;
+  std::vector<double> merits(const std::vector<double>& costs) const;
+  std::vector<double> moved_caps(double rate) const;
   void tighten(double rate);
 
   const Model& model_;

@@ -15,6 +15,16 @@ TEST(ModelChoice, FillsInWhatFollows) {
   EXPECT_EQ(options.position_bias_offsets, 8);
 }
 
+TEST(ModelChoice, WithoutASeedHasZeroWeights) {
+  const auto model =
+      make_model({.vocab_size = 5, .hidden_size = 8, .num_attention_heads = 2, .max_position_embeddings = 4},
+                 std::nullopt);
+  for (const Param& param : model->params())
+    if (is_matrix(param.role) || is_table(param.role))
+      EXPECT_EQ(param.tensor.abs().max().item<double>(), 0.0) << param.name;
+  EXPECT_EQ(model->options().real_vocab_size, 5);
+}
+
 TEST(ModelChoice, RefusesWhatCannotBe) {
   const auto refused = [](const std::function<void(ModelOptions&)>& change, const char* part) {
     ModelOptions options = test::small_transformer();

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <ATen/ops/zeros.h>
+#include <cmath>
 #include <limits>
 
 #include "bridle/error.h"
@@ -37,6 +39,39 @@ TEST(MeasuredNorms, AreNeverTooSmallAndTight) {
     EXPECT_LE(norms->euclidean(weight(vector)).to_double(), length * (1 + 1e-9));
     EXPECT_EQ(norms->largest_entry(weight(vector)).to_double(), vector.abs().max().item<double>());
   }
+}
+
+TEST(MeasuredNorms, OfScaledColumnsAreThoseOfTheProduct) {
+  const auto norms = measured_norms();
+  const at::Tensor matrix = test::normal({10, 12}, 4, at::kFloat);
+  const std::vector<double> scales{0.5, 3.0, 1.25};
+  at::Tensor scaled = matrix.to(at::kDouble).clone();
+  for (int64_t h = 0; h < 3; ++h) scaled.narrow(1, 4 * h, 4).mul_(scales[static_cast<size_t>(h)]);
+  const double norm = norms->scaled_columns(weight(matrix), scales).to_double();
+  EXPECT_GE(norm, test::spectral_norm(scaled));
+  EXPECT_LE(norm, test::spectral_norm(scaled) * (1 + 1e-7));
+  EXPECT_EQ(norms->scaled_columns(weight(matrix), std::vector<double>{1.0, 1.0}),
+            norms->matrix(weight(matrix)));
+}
+
+// A head with large values and a small output, and one the other way round: balanced, the bound is what each head can do.
+TEST(MeasuredNorms, BalanceHeadsWhereThatHelps) {
+  const auto norms = measured_norms();
+  at::Tensor value = at::zeros({4, 4});
+  at::Tensor output = at::zeros({4, 4});
+  for (int64_t i = 0; i < 4; ++i) {
+    value[i][i] = i < 2 ? 8.0 : 1.0;
+    output[i][i] = i < 2 ? 1.0 : 8.0;
+  }
+  const auto scales = norms->head_scales(weight(value), weight(output), 2);
+  ASSERT_EQ(scales.size(), 2U);
+  const double balanced = norms->scaled_columns(weight(output), scales).to_double() *
+                          std::hypot(8.0 / scales[0], 1.0 / scales[1]);
+  EXPECT_NEAR(balanced, 8.0 * std::sqrt(2.0), 0.01);
+  EXPECT_GT(8.0 * std::hypot(8.0, 1.0), 5.0 * balanced);  // what it would be without
+  EXPECT_EQ(norms->head_scales(weight(value), weight(value), 2), (std::vector<double>{1.0, 1.0}));
+  EXPECT_EQ(norms->head_scales(weight(at::zeros({4, 4})), weight(output), 2),
+            (std::vector<double>{1.0, 1.0}));
 }
 
 TEST(MeasuredNorms, RefuseWhatHasNoNorm) {

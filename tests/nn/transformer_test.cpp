@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "nn_support.h"
@@ -99,6 +100,32 @@ TEST(TransformerModel, StretchStaysBelowTheBound) {
     }
     EXPECT_LE(most, bound.lipschitz.to_double());
     EXPECT_GT(most, 0.0);
+  }
+}
+
+TEST(TransformerModel, LeavesPaddedRowsOutOfLogitsAndBound) {
+  for (const bool tied : {false, true}) {
+    ModelOptions options = test::small_transformer();
+    options.tie_embeddings = tied;
+    options.real_vocab_size = options.vocab_size - 3;
+    const auto model = make_model(options, 1);
+    const at::NoGradGuard no_gradients;
+    uint64_t seed = 1;
+    for (const Param& param : model->params())
+      param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(0.3));
+    const auto bound = [&] {
+      const auto norms = measured_norms();
+      Walk walk(*norms);
+      model->bound(1.0, walk);
+      return walk;
+    };
+    const Walk before = bound();
+    Pass pass;
+    EXPECT_EQ(model->forward(at::zeros({1, 4}, at::kLong), pass).size(2), options.real_vocab_size);
+    model->params().back().tensor.narrow(0, options.real_vocab_size, 3).mul_(100.0);
+    if (tied) model->params().front().tensor.narrow(0, options.real_vocab_size, 3).mul_(100.0);
+    EXPECT_EQ(bound().layers.back().bound.lipschitz, before.layers.back().bound.lipschitz);
+    EXPECT_EQ(bound().largest_logit, before.largest_logit);
   }
 }
 

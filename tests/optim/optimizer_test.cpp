@@ -114,6 +114,22 @@ TEST(Optimizer, AdamwStepsByTheRateAndDecaysByItsShare) {
   EXPECT_FALSE(infos[1].has_update_bound());
 }
 
+TEST(Optimizer, TakesStepsRelativeToAFactorOfEachWeight) {
+  const Tensor start = test::normal({6, 4}, 1);
+  const auto moved = [&](double factor) {
+    Param param{.name = "w", .tensor = start.clone()};
+    Optimizer optimizer({param}, {.lr = 0.1, .weight_decay = 0.1});
+    optimizer.set_rate_factors({factor});
+    const auto infos = optimizer.step_(std::vector<Tensor>{test::normal({6, 4}, 2)}, 0.5, 0);
+    EXPECT_DOUBLE_EQ(infos[0].learning_rate, 0.05 * factor);
+    return param.tensor.sub(start).norm().item<double>();
+  };
+  EXPECT_NEAR(moved(0.25), 0.25 * moved(1.0), 1e-6);
+  Optimizer optimizer({{.name = "w", .tensor = start.clone()}}, {});
+  EXPECT_ERROR(optimizer.set_rate_factors({1.0, 1.0}), InputError, "2 rate factors for 1 weights");
+  EXPECT_ERROR(optimizer.set_rate_factors({0.0}), InputError, "positive");
+}
+
 TEST(Optimizer, ClippingCutsTheNormOfAllGradientsTogetherAndLeavesThemAlone) {
   const auto run = [](double scale, double clip) {
     const auto params = small_model(at::kDouble);

@@ -53,6 +53,24 @@ TEST(ConstraintsOfARun, ProveOnlyWhatAMethodPromises) {
   }
 }
 
+TEST(ConstraintsOfARun, TakeOtherCapsAndThenProveAllOfThem) {
+  const auto model = outside();
+  ConstraintSettings settings;
+  settings.options.method = "hammer";  // promises nothing
+  ConstraintSet constraints(model->params(), settings, 4);
+  EXPECT_TRUE(constraints.all_proved());  // of nothing
+  std::vector<double> caps = constraints.caps();
+  for (double& cap : caps) cap *= 0.5;
+  constraints.set_caps(caps);
+  EXPECT_EQ(constraints.caps(), caps);
+  EXPECT_FALSE(constraints.all_proved());
+  constraints.prove_and_repair_();
+  EXPECT_TRUE(constraints.all_proved());
+  for (size_t i = 0; i < caps.size(); ++i)
+    if (caps[i] > 0.0)
+      EXPECT_TRUE(prove_norm(constraints.params()[i], caps[i])) << constraints.params()[i].name;
+}
+
 TEST(ConstraintsOfARun, ComeBackWithTheirState) {
   const auto model = outside();
   ConstraintSettings settings;

@@ -1,5 +1,7 @@
+#include <atomic>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "bridle/error.h"
 #include "bridle/run.h"
@@ -36,8 +38,9 @@ TEST(Trainer, LeavesARunThatCanBeRead) {
   const TrainSummary summary = Trainer(small_run(), data / "run").run();
   EXPECT_TRUE(summary.finished && summary.bounded);
   EXPECT_GT(summary.bound.lipschitz.to_double(), 0.0);
-  EXPECT_EQ(entries(data / "run"), (std::vector<std::string>{"config.json", "config.toml", "metrics.jsonl",
-                                                             "model.safetensors", "state", "vocab.json"}));
+  EXPECT_EQ(entries(data / "run"),
+            (std::vector<std::string>{"certificate.json", "config.json", "config.toml", "metrics.jsonl",
+                                      "model.safetensors", "state", "vocab.json"}));
   EXPECT_EQ(entries(data / "run/state"),
             (std::vector<std::string>{".lock", "step_00000015", "step_00000020"}));
   const auto run = open_run(data / "run");
@@ -69,6 +72,73 @@ TEST(Trainer, ResumesBitForBit) {
     EXPECT_TRUE(Trainer::resume(parts)->run().finished);
     expect_same_run(whole, parts);
   }
+}
+
+TEST(Trainer, KeepsABudgetAtEveryStepAndResumesBitForBit) {
+  const TemporaryData data;
+  test::import_words(data);
+  for (const char* caps : {"moving", "uniform"}) {
+    RunOptions options = small_run();
+    options.constraint.lipschitz = 5.0;
+    options.constraint.caps = caps;
+    options.constraint.move_every = 2;
+    options.training.log_every = 1;
+    const auto whole = data / (std::string("whole") + caps);
+    Trainer first(options, whole);
+    EXPECT_EQ(first.options().constraint.heads, "kv");
+    EXPECT_EQ(first.options().constraint.prove_every, 1);
+    const TrainSummary summary = first.run();
+    EXPECT_LE(summary.bound.lipschitz.to_double(), 5.0);
+    EXPECT_LE(summary.bound_of_caps.to_double(), 5.0);
+    EXPECT_GE(summary.bound_of_caps.to_double(), 4.9);
+    const auto lines = metrics(whole);
+    std::set<std::string> seen;
+    for (const auto& line : lines) {
+      if (!line.contains("caps")) continue;
+      EXPECT_LE(line["bound_of_caps"].get<double>(), 5.0);
+      seen.insert(line["caps"].dump());
+      for (const auto& [name, cap] : line["caps"].items())
+        EXPECT_LE(line["norms"][name].get<double>(), cap.get<double>()) << name;
+    }
+    EXPECT_EQ(seen.size() > 1, std::string(caps) == "moving");
+    // Stopped in the middle, after the first checkpoint, and gone on with.
+    const auto halved = data / (std::string("halved") + caps);
+    RunOptions same = options;
+    std::atomic<bool> stop{false};
+    Trainer(same, halved, {.progress = [&](const TrainProgress& p) { stop = p.step >= 7; }}).run(&stop);
+    Trainer::resume(halved)->run();
+    expect_same_run(whole, halved);
+  }
+}
+
+TEST(Trainer, RefusesABudgetThatCannotBeKept) {
+  const TemporaryData data;
+  test::import_words(data);
+  RunOptions options = small_run();
+  options.constraint.lipschitz = 5.0;
+  options.constraint.options.method = "none";
+  EXPECT_ERROR(Trainer(options, data / "run"), InputError, "no cap to keep a budget with");
+  options.constraint.options.method = "soft_cap";
+  options.constraint.lipschitz = -1.0;
+  EXPECT_ERROR(Trainer(options, data / "run"), InputError, "a positive number");
+  options.constraint.lipschitz = 1e-3;
+  options.model.tie_embeddings = true;
+  EXPECT_ERROR(Trainer(options, data / "run"), InputError, "cannot be met");
+  EXPECT_FALSE(std::filesystem::exists(data / "run"));
+}
+
+TEST(Trainer, SealsAtTheEndWhatWasNotProvedYet) {
+  const TemporaryData data;
+  test::import_words(data);
+  RunOptions options = small_run();
+  options.constraint.options.method = "normalize";
+  options.constraint.prove_every = 1000;
+  options.training.steps = 3;
+  options.training.evaluate_every = options.training.checkpoint_every = 0;
+  const TrainSummary summary = Trainer(options, data / "run").run();
+  for (const Param& param : open_run(data / "run").model->params())
+    if (is_matrix(param.role)) EXPECT_TRUE(prove_norm(param, 2.0)) << param.name;
+  EXPECT_EQ(summary.sealed, summary.repairs > 0);
 }
 
 TEST(Trainer, ForgetsWhatCameAfterTheCheckpoint) {

@@ -1,0 +1,139 @@
+#include "robust/predictions.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/stack.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "bridle/error.h"
+#include "file_support.h"
+#include "nn_support.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+// Inputs with the labels that the model itself gives them.
+class Labelled : public Source {
+ public:
+  Labelled(const Model& model, at::Tensor inputs) : inputs_(std::move(inputs)) {
+    Pass pass{.dtype = at::kDouble};
+    labels_ = model.forward(inputs_, pass).argmax(-1).detach();
+  }
+  int64_t size() const override { return inputs_.size(0); }
+  int64_t stride() const override { return 1; }
+  Batch read(std::span<const int64_t> starts) const override {
+    std::vector<at::Tensor> inputs, labels;
+    for (const int64_t i : starts) {
+      inputs.push_back(inputs_[i]);
+      labels.push_back(labels_[i]);
+    }
+    return {at::stack(inputs), at::stack(labels)};
+  }
+
+ private:
+  at::Tensor inputs_, labels_;
+};
+
+std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation) {
+  auto model = make_model(options, 1);
+  const at::NoGradGuard no_gradients;
+  uint64_t seed = 1;
+  for (const Param& param : model->params())
+    param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
+  return model;
+}
+
+const ModelOptions kMlp{.kind = "mlp", .layer_sizes = {12, 16, 4}, .final_scale = 2.0};
+
+at::Tensor pixels() { return test::normal({64, 12}, 9, at::kFloat).abs().clamp_max(1.0); }
+
+TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
+  const auto model = random_model(kMlp, 0.3);
+  const auto source = std::make_shared<Labelled>(*model, pixels());
+  const auto result = certify_predictions(*model, source, {.epsilons = {0.0, 0.01, 0.05, 0.2, 10.0}});
+  EXPECT_EQ(result.norm, "l2");
+  EXPECT_EQ(result.rounding, "accounted");
+  EXPECT_EQ(result.targets, 64);
+  EXPECT_EQ(result.accuracy, 1.0);
+  EXPECT_GT(result.shares.front().certified, 0.95);  // but for margins within rounding
+  EXPECT_EQ(result.shares.back().certified, 0.0);
+  for (size_t i = 1; i < result.shares.size(); ++i) {
+    EXPECT_LE(result.shares[i].certified, result.shares[i - 1].certified);
+    EXPECT_EQ(result.shares[i].certified, result.shares[i].certified_accuracy);
+  }
+  EXPECT_GT(result.shares[1].certified, 0.5);
+}
+
+// One image at a time, so that each share says whether this image is certified. The attack climbs the margin to the
+// likeliest other class, from many random points.
+TEST(CertifiedClasses, AreNotChangedByAnAttackInsideTheRadius) {
+  const auto model = random_model(kMlp, 0.3);
+  const at::Tensor images = pixels();
+  Pass pass{.dtype = at::kFloat};
+  int certified = 0;
+  int attacked = 0;
+  for (int64_t i = 0; i < 16; ++i) {
+    for (const double epsilon : {0.02, 0.05, 0.1, 0.2}) {
+      const at::Tensor image = images.narrow(0, i, 1);
+      const auto source = std::make_shared<Labelled>(*model, image);
+      const bool holds =
+          certify_predictions(*model, source, {.epsilons = {epsilon}}).shares.front().certified == 1.0;
+      const int64_t label = model->forward(image, pass).argmax(1).item<int64_t>();
+      bool changed = false;
+      for (int64_t other = 0; other < 4; ++other) {
+        at::Tensor x = image.detach().clone().requires_grad_(true);
+        for (int step = 0; step < 20; ++step) {
+          const at::Tensor logits = model->forward(x, pass)[0];
+          const at::Tensor goal = logits[other].sub(logits[label]);
+          if (goal.item<double>() > 0.0) changed = true;
+          const at::Tensor slope = torch::autograd::grad({goal}, {x})[0];
+          const double length = slope.norm().item<double>();
+          if (length == 0.0) break;
+          x = image.add(slope, epsilon / length).detach().requires_grad_(true);
+        }
+      }
+      EXPECT_FALSE(holds && changed) << "image " << i << ", epsilon " << epsilon;
+      certified += holds ? 1 : 0;
+      attacked += changed ? 1 : 0;
+    }
+  }
+  EXPECT_GT(certified, 5);
+  EXPECT_GT(attacked, 5);
+}
+
+TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
+  const auto model = random_model(test::small_transformer(), 0.3);
+  const at::Tensor tokens = random_integers({6, 8}, 7, {.seed = 1, .stream = Stream::test});
+  const auto source = std::make_shared<Labelled>(*model, tokens);
+  const auto result = certify_predictions(*model, source, {.epsilons = {0.0, 1e-4, 1e-3, 1e-2, 100.0}});
+  EXPECT_EQ(result.norm, "rms");
+  EXPECT_EQ(result.rounding, "excluded");
+  EXPECT_EQ(result.targets, 48);
+  EXPECT_EQ(result.shares.front().certified, 1.0);
+  EXPECT_EQ(result.shares.back().certified, 0.0);
+  // Whatever is certified at ε keeps its prediction under random perturbations of that size.
+  Pass pass{.dtype = at::kDouble};
+  const at::Tensor x = model->embed(tokens, pass).detach();
+  const at::Tensor before = model->forward_from(x, pass).argmax(-1);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    at::Tensor step = test::normal(x.sizes(), seed).to(at::kDouble);
+    step = step.mul(step.square().mean(-1, true).rsqrt()).mul(1e-3);
+    const double kept =
+        model->forward_from(x.add(step), pass).argmax(-1).eq(before).to(at::kDouble).mean().item<double>();
+    EXPECT_GE(kept, result.shares[2].certified);
+  }
+}
+
+TEST(CertifiedPredictionsOf, StandardisedPixelsCountInPlainOnes) {
+  const auto model = random_model(kMlp, 0.3);
+  const auto source = std::make_shared<Labelled>(*model, pixels());
+  const auto plain = certify_predictions(*model, source, {.epsilons = {0.08}});
+  const auto standardised =
+      certify_predictions(*model, source, {.epsilons = {0.04}, .smallest_deviation = 0.5});
+  EXPECT_EQ(plain.shares[0].certified, standardised.shares[0].certified);
+  EXPECT_ERROR(certify_predictions(*model, source, {.epsilons = {-1.0}}), InputError, "cannot be negative");
+}
+
+}  // namespace
+}  // namespace bridle
