@@ -14,11 +14,13 @@
 //   loader.h       batches for training and evaluation
 //   safetensors.h  named tensors in files
 //   nn.h           models: forward and bound side by side
+//   certify.h      bounds with all that proves them, and their check
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
 #pragma once
 
 #include "bridle/bound.h"
+#include "bridle/certify.h"
 #include "bridle/constraint.h"
 #include "bridle/data.h"
 #include "bridle/error.h"

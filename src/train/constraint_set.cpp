@@ -7,21 +7,20 @@
 #include "bridle/error.h"
 
 namespace bridle {
-namespace {
 
-bool apart(Role role, const std::string& heads) {
-  if (heads == "qkv") return role == Role::query || role == Role::key || role == Role::value;
-  return heads == "kv" && (role == Role::key || role == Role::value);
+std::vector<Role> roles_by_head(const std::string& heads) {
+  if (heads == "qkv") return {Role::query, Role::key, Role::value};
+  if (heads == "kv") return {Role::key, Role::value};
+  return {};
 }
-
-}  // namespace
 
 ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings,
                              int64_t heads)
     : params_(params) {
+  const std::vector<Role> by_head = roles_by_head(settings.heads);
   for (size_t i = 0; i < params_.size(); ++i) {
     Param& param = params_[i];
-    if (apart(param.role, settings.heads)) param.blocks = heads;
+    if (std::find(by_head.begin(), by_head.end(), param.role) != by_head.end()) param.blocks = heads;
     const bool capped = is_table(param.role) ? settings.embedding_cap > 0.0 : is_matrix(param.role);
     if (!capped) continue;
     const double cap = is_table(param.role) ? settings.embedding_cap : settings.sigma_max;

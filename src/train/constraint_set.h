@@ -10,6 +10,9 @@
 
 namespace bridle {
 
+// Which weights constraint.heads = whole, kv or qkv constrains head by head.
+std::vector<Role> roles_by_head(const std::string& heads);
+
 class ConstraintSet {
  public:
   // `heads` is how many row blocks a weight has that is constrained head by head.

@@ -8,8 +8,10 @@
 #include "base/files.h"
 #include "base/nearest.h"
 #include "bridle/error.h"
+#include "certify/choose.h"
 #include "data/image_source.h"
 #include "nn/model_options.h"
+#include "train/constraint_set.h"
 
 namespace bridle {
 namespace {
@@ -68,6 +70,8 @@ Settings constraint_settings(ConstraintSettings& o) {
            "budget, kept at every step (--lipschitz); 0: sigma_max instead"},
           {"constraint.caps", &o.caps, "with a budget: moving, or uniform"},
           {"constraint.cap_rate", &o.cap_rate, "moving: the most that the logarithm of a cap moves at once"},
+          {"constraint.choose", &o.choose,
+           "with a budget: keys of the model that it may set, or all (docs/training.md)"},
           {"constraint.move_every", &o.move_every, "moving: steps between moves"},
           {"constraint.embedding_cap", &o.embedding_cap, "RMS of an embedding's row; 0: no cap"},
           {"constraint.prove_every", &o.prove_every, "steps between proofs; evaluation and saving prove too"},
@@ -188,7 +192,13 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
     throw InputError("settings",
                      fmt::format("model.max_position_embeddings = {} is less than data.sequence_length = {}",
                                  model.max_position_embeddings, options.data.sequence_length));
-  model = resolved(model);
+  const bool budget = options.constraint.lipschitz != 0.0;
+  if (options.constraint.heads == "auto") options.constraint.heads = budget ? "kv" : "whole";
+  check_one_of("constraint.heads", options.constraint.heads, {"whole", "kv", "qkv"});
+  model = resolved(chosen_for(model, {.keys = options.constraint.choose,
+                                      .lipschitz = options.constraint.lipschitz,
+                                      .embedding_cap = options.constraint.embedding_cap,
+                                      .by_head = roles_by_head(options.constraint.heads)}));
   order_named(options.data.order);
   make_constraint(options.constraint.options);  // throws, naming the nearest, where there is no such method
   if (!(options.constraint.sigma_max > 0.0 && std::isfinite(options.constraint.sigma_max)))
@@ -204,9 +214,6 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                                              "muon, or a constraint such as normalize",
                                              options.constraint.options.method, options.optimizer.method));
   }
-  const bool budget = options.constraint.lipschitz != 0.0;
-  if (options.constraint.heads == "auto") options.constraint.heads = budget ? "kv" : "whole";
-  check_one_of("constraint.heads", options.constraint.heads, {"whole", "kv", "qkv"});
   check_one_of("constraint.caps", options.constraint.caps, {"moving", "uniform"});
   check_at_least("constraint.move_every", options.constraint.move_every, 1);
   if (!(options.constraint.cap_rate > 0.0 && options.constraint.cap_rate <= 0.5))

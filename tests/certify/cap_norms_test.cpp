@@ -63,9 +63,7 @@ TEST(NormsOfCaps, AreNeverBelowThoseOfWeightsInside) {
 
 TEST(NormsOfCaps, AreTheCapsThemselvesForSquareMatrices) {
   const Param weight{.name = "w", .tensor = test::normal({8, 8}, 1), .role = Role::query};
-  Param by_head = weight;
-  by_head.name = "h";
-  by_head.blocks = 4;
+  const Param by_head{.name = "h", .tensor = weight.tensor, .role = Role::key, .blocks = 4};
   const std::vector<Param> params{weight, by_head};
   const std::vector<double> limits{1.5, 1.5};
   CapNorms caps(params, limits);

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Certificates from the command line: what certify writes holds for both checkers, and nothing that was tampered with does.
+# Usage: certificate.sh BRIDLE
+set -euo pipefail
+bridle=$1
+here=$(cd "$(dirname "$0")/.." && pwd)
+checker=$here/../scripts/check_certificate.py
+python=/usr/bin/python3
+"$python" -c 'import numpy' || { echo "certificate: NumPy is missing; scripts/setup installs it" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export BRIDLE_DATA=$work/data OMP_NUM_THREADS=1
+cd "$work"
+
+fail() { echo "certificate: $*" >&2; exit 1; }
+expect() {
+  local code=$1 part=$2 got=0 output; shift 2
+  output=$("$@" 2>&1) || got=$?
+  [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*: $output"
+  case "$output" in *"$part"*) ;; *) fail "'$part' is not in what $* prints: $output" ;; esac
+}
+
+"$python" - >text <<'P'
+import random
+random.seed(1)
+words = "the whale and captain of sea ship white old harpoon never in a boat".split()
+for _ in range(2000):
+    print(" ".join(random.choice(words) for _ in range(5)))
+P
+"$bridle" data import words --text text >/dev/null 2>&1
+cat >recipe.toml <<'P'
+[data]
+name = "words"
+sequence_length = 32
+batch_size = 8
+[model]
+hidden_size = 32
+num_hidden_layers = 2
+num_attention_heads = 4
+position_bias = true
+attention_output_scale = 1.0
+attention_alpha = 0.5
+mlp_alpha = 0.5
+[constraint]
+lipschitz = 100
+[training]
+steps = 60
+evaluate_every = 0
+checkpoint_every = 0
+P
+
+# A budget is kept, the run has its certificate, and certify adds what the search found.
+expect 0 "was kept and proved at every step" "$bridle" train recipe.toml --out run --lipschitz 10
+grep -q '"lipschitz":"' run/certificate.json && fail "a number is a text"
+expect 0 "valid" "$bridle" certify --check run/certificate.json
+expect 0 "the most that a search found" "$bridle" certify run --search 2
+expect 0 "cannot change" "$bridle" certify run --search 0 --predictions --epsilon 0.001,0.01
+expect 0 "within 0.01 of the first 4" "$bridle" certify run --search 0 --local 4 --radius 0.01
+expect 0 "not a certificate" "$bridle" certify run --formula paper
+"$bridle" certify run --search 1 --json >facts.json
+"$python" - <<'P'
+import json
+facts = json.load(open("facts.json"))
+assert facts["certified"] is True and facts["formula"] == "sound", facts
+assert 0 < facts["observed_lipschitz"] <= facts["lipschitz"] <= 10, facts
+assert abs(sum(layer["share"] for layer in facts["layers"]) - 1) < 1e-9
+assert facts["domain_radius"] <= 1.0
+P
+for threads in 1 2; do OMP_NUM_THREADS=$threads expect 0 "valid" "$bridle" certify --check run/certificate.json; done
+BRIDLE_ISA=plain expect 0 "valid" "$bridle" certify --check run/certificate.json
+expect 0 "valid" "$python" "$checker" run/certificate.json
+
+# A bare folder, written by someone else; sealed below a smaller bound.
+mkdir bare && cp run/config.json run/model.safetensors bare/
+expect 0 "Lipschitz bound" "$bridle" certify bare --search 0
+expect 0 "valid" "$python" "$checker" bare/certificate.json
+expect 1 "--lipschitz" "$bridle" certify bare --seal sealed
+expect 0 "sealed and certified" "$bridle" certify bare --seal sealed --lipschitz 3
+expect 0 "validation loss" "$bridle" certify run --seal sealed_run --lipschitz 3
+expect 0 "valid" "$python" "$checker" sealed/certificate.json
+
+# Everything that can be changed, for a transformer and an MLP.
+mkdir mlp && "$python" - <<'P'
+import json, random, struct
+random.seed(2)
+sizes = [12, 9, 7, 5]
+json.dump({"model_type": "bridle_mlp", "layer_sizes": sizes, "input_bound": 1.0, "final_scale": 2.0}, open("mlp/config.json", "w"))
+header, data = {}, b""
+for i, (n, m) in enumerate(zip(sizes, sizes[1:])):
+    values = struct.pack(f"<{n * m}f", *(random.gauss(0, 0.3) for _ in range(n * m)))
+    header[f"model.layers.{i}.weight"] = {"dtype": "F32", "shape": [m, n], "data_offsets": [len(data), len(data) + len(values)]}
+    data += values
+text = json.dumps(header).encode()
+open("mlp/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+P
+expect 0 "Lipschitz bound" "$bridle" certify mlp --search 2
+expect 0 "valid" "$python" "$checker" mlp/certificate.json
+for folder in run mlp; do
+  cases=$("$python" "$here/certificate_tampering.py" --list $folder)
+  [ "$(wc -l <<<"$cases")" -ge 10 ] || fail "too few ways to tamper: $cases"
+  while read -r case code; do
+    rm -rf tampered
+    "$python" "$here/certificate_tampering.py" $folder tampered "$case"
+    expect "$code" "" "$bridle" certify --check tampered/certificate.json
+    expect "$code" "" "$python" "$checker" tampered/certificate.json
+  done <<<"$cases"
+done
+
+# The user's mistakes, and what has no bound.
+expect 2 "name a run's folder" "$bridle" certify
+expect 1 "is not a folder" "$bridle" certify nowhere
+expect 1 "none.json" "$bridle" certify --check none.json
+expect 2 "sound or paper" "$bridle" certify run --formula other
+expect 2 "goes with --seal" "$bridle" certify run --lipschitz 3
+expect 1 "cannot be negative" "$bridle" certify run --radius -1
+expect 1 "a positive number" "$bridle" train recipe.toml --out other --lipschitz -1
+[ ! -e other ] || fail "a refused budget left a folder"
+sed 's/"norm": "none"/"norm": "layer_norm"/; s/"norm_epsilon": [0-9.e-]*/"norm_epsilon": 0.0/' run/config.json >bare/config.json
+expect 1 "is missing" "$bridle" certify bare --search 0
+echo "certificates hold, and nothing else does"
