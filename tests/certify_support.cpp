@@ -4,14 +4,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/linalg_qr.h>
-#include <ATen/ops/linalg_svdvals.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/pow.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "certify/search.h"
 #include "support.h"
@@ -186,7 +184,8 @@ std::unique_ptr<Model> content(Dice& dice) {
   return chain(options, 1.0, dice);
 }
 
-// Head h reads the token h back, and of it one coordinate of its own.
+// Head h reads the token h back, and of it one coordinate of its own. Heads with large values have small outputs: only
+// with the right scales of heads is the bound reached.
 std::unique_ptr<Model> different_tokens(Dice& dice) {
   ModelOptions options = built_shape(dice, dice.one_of<int64_t>({2, 4}));
   options.attention_alpha = options.num_hidden_layers == 1 ? 1.0 : 0.5;
@@ -194,8 +193,9 @@ std::unique_ptr<Model> different_tokens(Dice& dice) {
   for (int64_t h = 0; h < options.num_attention_heads; ++h) {
     const int64_t row = h * options.hidden_size / options.num_attention_heads;
     built.weight(0, Role::position_bias)[h][h].fill_(60.0);
-    built.read_(0, Role::value, row, h, 1.0);
-    built.write_(0, Role::attention_output, row, h, 3.0);
+    const double size = dice.between_logs(0.2, 5.0);
+    built.read_(0, Role::value, row, h, size);
+    built.write_(0, Role::attention_output, row, h, 3.0 / size);
   }
   return std::move(built.model);
 }

@@ -9,6 +9,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -25,18 +26,23 @@ namespace {
 
 enum class Measure { rms, largest_entry };
 
-// Half the distance of the two inputs in the stages of the ascent, relative to the domain. The first ones smooth the
-// function (a piecewise linear one has no second derivative to follow), the last one is close to the derivative.
-constexpr std::array<double, 3> kStages = {0.1, 1e-2, 1e-4};
+// Half the distance of the two inputs, relative to the domain, in the stages of the ascent. The first two smooth the
+// function, the last is close to the derivative. ReLU has no second derivative to follow and needs a wide look: on small
+// MLPs that found a stretch about a fifth larger.
+constexpr double kClosest = 1e-4;
+std::array<double, 3> stages(const Model& model) {
+  return model.options().kind == "mlp" ? std::array{0.9, 0.3, kClosest} : std::array{0.1, 1e-2, kClosest};
+}
+
 // Tried for the result; below these float64's rounding would be seen.
 constexpr std::array<double, 4> kFinal = {1e-2, 1e-3, 1e-4, 1e-5};
 
 at::Tensor rms(const at::Tensor& x) { return x.square().mean(-1, /*keepdim=*/true).sqrt(); }
 
-// Largest over tokens, one a sequence: [S, …] → [S]. The root comes last, so that its derivative exists.
-at::Tensor size_of(const at::Tensor& x, Measure measure) {
+// The square of the size, largest over tokens, one a sequence: [S, …] → [S].
+at::Tensor square_of(const at::Tensor& x, Measure measure) {
   const at::Tensor squares = measure == Measure::rms ? x.square().mean(-1) : x.square();
-  return squares.view({x.size(0), -1}).amax(1).clamp_min(1e-280).sqrt();
+  return squares.view({x.size(0), -1}).amax(1);
 }
 
 // As a factor for [S, T, d] or [S, D].
@@ -72,22 +78,27 @@ class Ascent {
   Place look(const at::Tensor& x, const at::Tensor& v, double h) const {
     const at::Tensor step = v.mul(h * domain_);
     const at::Tensor inputs = at::cat({x.add(step), x.sub(step)}).requires_grad_(true);
-    const at::Tensor stretch = size_of(difference(inputs), measure_).div(2.0 * h * domain_);
+    const at::Tensor square =
+        square_of(difference(inputs), measure_).clamp_min(1e-280);  // √ has no slope at 0
+    const at::Tensor stretch = square.sqrt().div(2.0 * h * domain_);
     const auto gradients = torch::autograd::grad({stretch.sum()}, {inputs})[0].chunk(2);
     return {x, v, stretch.detach(), gradients[0].add(gradients[1]), gradients[0].sub(gradients[1])};
   }
 
-  // One stage at a fixed distance: whatever stretches less than before is taken back and tried with a smaller step.
+  // One stage at a fixed distance, with momentum: whatever stretches less than before is taken back and tried with a
+  // smaller step and without momentum.
   template <class AfterRound>
   Place climb(const at::Tensor& x, const at::Tensor& v, double h, int rounds, AfterRound after) const {
     Place best = look(into_ball(x, radius(h)), v, h);
-    at::Tensor step = at::full({x.size(0)}, 0.3, x.options());
+    at::Tensor step = at::full({x.size(0)}, 0.1, x.options());
+    at::Tensor uphill = at::zeros_like(x);
     for (int round = 0; round < rounds; ++round) {
-      const at::Tensor uphill = along_every_token(best.x_gradient, best.x_gradient);
+      uphill = along_every_token(best.x_gradient, best.x_gradient).add(uphill, 0.9);
       const at::Tensor moved = best.x.add(uphill.mul(per_start(step, x)).mul(domain_));
       const Place next = look(into_ball(moved, radius(h)), along_every_token(best.v_gradient, best.v), h);
       const at::Tensor better = next.stretch.ge(best.stretch);
       step = at::where(better, step.mul(1.5).clamp_max(1.0), step.mul(0.4));
+      uphill = uphill.mul(per_start(better, x));
       best = chosen(better, next, best);
       after();
     }
@@ -97,8 +108,9 @@ class Ascent {
   // The ratio itself, from the inputs as they are: [S].
   at::Tensor ratio(const at::Tensor& first, const at::Tensor& second) const {
     const at::NoGradGuard no_gradients;
-    return size_of(difference(at::cat({first, second})), measure_)
-        .div(size_of(first.sub(second), Measure::rms));
+    return square_of(difference(at::cat({first, second})), measure_)
+        .sqrt()
+        .div(square_of(first.sub(second), Measure::rms).sqrt());
   }
 
  private:
@@ -144,8 +156,9 @@ Pair best_pair(const Ascent& ascent, const Place& place, double domain) {
   return best;
 }
 
-// For single logits: start i moves the last token's logit whose row of the head is the i-th largest as much as it can.
-at::Tensor toward_largest_rows(const Model& model, const at::Tensor& x) {
+// Directions for single logits: start i moves the last token's logit whose row of the head is the i-th largest as much as
+// it can; tokens that do not matter to it keep their v.
+at::Tensor toward_largest_rows(const Model& model, const at::Tensor& x, const at::Tensor& v) {
   const auto is_head = [](const Param& param) { return param.role == Role::head; };
   const auto head = std::find_if(model.params().begin(), model.params().end(), is_head);
   Pass pass{.dtype = at::kDouble};
@@ -155,9 +168,9 @@ at::Tensor toward_largest_rows(const Model& model, const at::Tensor& x) {
   const at::Tensor rows = (head != model.params().end() ? *head : model.params().front()).tensor;
   const at::Tensor largest =
       rows.detach().narrow(0, 0, logits.size(1)).square().sum(1).argsort(0, /*descending=*/true);
-  const at::Tensor turns = at::arange(x.size(0), at::kLong).remainder(logits.size(1));
+  const at::Tensor turns = at::arange(x.size(0), rows.options().dtype(at::kLong)).remainder(logits.size(1));
   const at::Tensor chosen = logits.gather(1, largest.index_select(0, turns).unsqueeze(1));
-  return along_every_token(torch::autograd::grad({chosen.sum()}, {inputs})[0], x);
+  return along_every_token(torch::autograd::grad({chosen.sum()}, {inputs})[0], v);
 }
 
 void check(const SearchOptions& options) {
@@ -182,19 +195,21 @@ ObservedStretch search_stretch(const Model& model, const SearchOptions& options)
   const Ascent whole(model, options, Measure::rms);
   at::Tensor x = search_starts(model, options);
   at::Tensor v =
-      random_normal(x.sizes(), {.seed = options.seed, .stream = Stream::search, .step = 1}, at::kDouble);
+      random_normal(x.sizes(), {.seed = options.seed, .stream = Stream::search, .step = 1}, at::kDouble)
+          .to(x.device());
   Place place{.x = x, .v = v.div(rms(v))};
   int left = options.rounds;
-  for (size_t stage = 0; stage < kStages.size(); ++stage) {
-    const int rounds = stage + 1 == kStages.size() ? left : options.rounds / 4;
-    place = whole.climb(place.x, place.v, kStages[stage], rounds, after);
+  for (const double h : stages(model)) {
+    const int rounds = h == kClosest ? left : options.rounds / 4;
+    place = whole.climb(place.x, place.v, h, rounds, after);
     left -= rounds;
   }
   const Pair pair = best_pair(whole, place, options.domain);
   const Ascent single(model, options, Measure::largest_entry);
-  x = place.x.narrow(0, place.stretch.argmax().item<int64_t>(), 1).expand_as(place.x).contiguous();
-  const Place logit =
-      single.climb(x, toward_largest_rows(model, x), kStages.back(), options.rounds / 3, after);
+  const int64_t most = place.stretch.argmax().item<int64_t>();
+  x = place.x.narrow(0, most, 1).expand_as(place.x).contiguous();
+  v = toward_largest_rows(model, x, place.v);
+  const Place logit = single.climb(x, v, kClosest, options.rounds / 3, after);
   const Pair logit_pair = best_pair(single, logit, options.domain);
   return {pair.ratio, logit_pair.ratio, pair.first, pair.second, logit_pair.first, logit_pair.second};
 }

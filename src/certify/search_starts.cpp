@@ -19,10 +19,13 @@ struct Leading {
   at::Tensor right;
 };
 
+at::Tensor row_blocks(const at::Tensor& weight, int64_t blocks) {
+  return weight.detach().to(at::Device(at::kCPU), at::kDouble).view({blocks, -1, weight.size(1)});
+}
+
 Leading leading(const at::Tensor& weight, int64_t blocks) {
-  const at::Tensor values = weight.detach().to(at::kDouble).view({blocks, -1, weight.size(1)});
   PowerState state;
-  const TopSingular top = top_singular_estimate(values, state, 32);
+  const TopSingular top = top_singular_estimate(row_blocks(weight, blocks), state, 32);
   return {top.sigma.to(at::kDouble), top.right.to(at::kDouble)};
 }
 
@@ -98,8 +101,8 @@ class TransformerStarts {
   // [H, d]: what both keys and values of a head see well.
   at::Tensor keys_and_values(const Layer& layer) const {
     const auto balanced = [this](const at::Tensor& weight) {
-      const at::Tensor blocks = weight.detach().to(at::kDouble).view({heads_, -1, weight.size(1)});
-      return blocks.div(leading(weight, heads_).norms.clamp_min(1e-300).view({heads_, 1, 1}));
+      return row_blocks(weight, heads_)
+          .div(leading(weight, heads_).norms.clamp_min(1e-300).view({heads_, 1, 1}));
     };
     const at::Tensor both = at::cat({balanced(layer.key), balanced(layer.value)}, 1);
     return leading(both.reshape({-1, both.size(2)}), heads_).right;
@@ -138,7 +141,7 @@ at::Tensor search_starts(const Model& model, const SearchOptions& options) {
   if (tokens) structured.emplace(model, options.sequence_length);
   std::vector<at::Tensor> starts;
   for (int i = 0; i < options.starts; ++i) {
-    const at::Tensor random = random_start(shape, options, static_cast<uint64_t>(2 * i));
+    const at::Tensor random = random_start(shape, options, 2 * static_cast<uint64_t>(i));
     const auto turn = static_cast<size_t>(i / 4);
     at::Tensor start = random;
     if (structured && i % 4 == 0) start = on_surface(structured->one_head(turn), options.domain);
@@ -149,7 +152,7 @@ at::Tensor search_starts(const Model& model, const SearchOptions& options) {
     // A little noise: exact symmetry is often a saddle.
     starts.push_back(scaled_to(start.add(random, 0.05), options.domain));
   }
-  return at::stack(starts);
+  return at::stack(starts).to(model.params().front().tensor.device());
 }
 
 }  // namespace bridle

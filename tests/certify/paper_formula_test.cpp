@@ -50,10 +50,9 @@ TEST(PaperFormula, IsTheOneOfItsCodeForTwoBlocks) {
   EXPECT_NEAR(formula(*model), lipschitz * 0.9 * 3.0, 1e-5);
 }
 
-TEST(PaperFormula, IsOneForNormsOfOne) {
+TEST(PaperFormula, FollowsTheActivation) {
   const auto model = make_model(test::small_transformer(), 1);
-  for (const double norm : {1.0})
-    set_norms_(*model, {{Role::attention_output, norm}, {Role::mlp_down, norm}, {Role::head, norm}});
+  set_norms_(*model, {{Role::attention_output, 1.0}, {Role::mlp_down, 1.0}, {Role::head, 1.0}});
   // α = 1/4 twice: attention 3/4 + 1/4·(1/3)·3 = 1 while a = 1, and the MLP's divisor counts against it.
   const double first_mlp = 0.75 + 0.25 / 1.1289;
   const double a = (0.75 + 0.25 / 3.0) * first_mlp;

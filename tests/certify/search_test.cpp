@@ -88,6 +88,18 @@ TEST(SearchStretch, StaysBelowTheBoundsOfEveryKindOfModel) {
   }
 }
 
+TEST(SearchStretch, FindsNothingInAConstantModel) {
+  const auto transformer = make_model(test::small_transformer(), std::nullopt);
+  const auto layers = make_model(mlp({4, 3, 2}), std::nullopt);
+  for (const Model* model : {transformer.get(), layers.get()}) {
+    const ObservedStretch found = search_stretch(*model, {.domain = 1.7, .rounds = 6});
+    EXPECT_EQ(found.lipschitz, 0.0);
+    EXPECT_EQ(found.largest_logit, 0.0);
+    for (const at::Tensor& input : {found.first, found.second, found.logit_first, found.logit_second})
+      EXPECT_LE(test::largest_rms(input), 1.7);
+  }
+}
+
 TEST(SearchStretch, DependsOnTheSeedAlone) {
   const auto model = random_model(test::small_transformer());
   const SearchOptions options{.rounds = 10, .seed = 5};

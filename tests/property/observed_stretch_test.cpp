@@ -14,7 +14,8 @@ namespace {
 using test::Mistake;
 
 constexpr int kNetworks = 1000;
-constexpr int kShards = 10;  // CTest runs them side by side
+constexpr int kShards = 10;         // CTest runs them side by side
+constexpr double kRounding = 1e-9;  // of a small difference in float64, where a bound is reached
 
 double bound_of(const test::Network& network) {
   const auto norms = measured_norms();
@@ -30,7 +31,7 @@ TEST_P(AThousandNetworks, AreNeverStretchedMoreThanTheirBound) {
     const test::Network network = test::network(i);
     const double bound = bound_of(network);
     const double observed = test::observed_lipschitz(network);
-    EXPECT_LE(observed, bound * (1.0 + 1e-9)) << "network " << i << ", " << network.kind;
+    EXPECT_LE(observed, bound * (1.0 + kRounding)) << "network " << i << ", " << network.kind;
     closest[network.kind] = std::max(closest[network.kind], observed / bound);
   }
   for (const auto& [kind, share] : closest) RecordProperty(kind, fmt::format("{:.6f}", share));
@@ -59,7 +60,7 @@ void expect_seen(Mistake mistake) {
     if (wrong > (1.0 - 1e-6) * right) continue;  // makes no difference here
     const double observed = test::observed_lipschitz(network);
     if (observed <= wrong * (1.0 + 1e-7)) continue;
-    EXPECT_LE(observed, right * (1.0 + 1e-9));
+    EXPECT_LE(observed, right * (1.0 + kRounding));
     testing::Test::RecordProperty(
         "seen", fmt::format("network {} ({}): wrong {:.7f}, observed {:.7f}, right {:.7f}", i, network.kind,
                             wrong, observed, right));
