@@ -33,7 +33,9 @@ TEST(ABudgetsChoice, OfTheFinalScalePutsTheFirstCapsAtOne) {
       if (param.role == Role::key || param.role == Role::value) param.blocks = model.num_attention_heads;
     const Budget budget(*made, params, {.lipschitz = lipschitz});
     for (size_t i = 0; i < params.size(); ++i)
-      if (is_matrix(params[i].role)) EXPECT_NEAR(budget.caps()[i], 1.0, 1e-6) << params[i].name;
+      if (is_matrix(params[i].role)) {
+        EXPECT_NEAR(budget.caps()[i], 1.0, 1e-6) << params[i].name;
+      }
     // Chosen again, as when a run is resumed from its resolved settings, it is the same.
     const ModelOptions again =
         chosen_for(model, {.keys = "all", .lipschitz = lipschitz, .by_head = {Role::key, Role::value}});

@@ -67,8 +67,9 @@ TEST(ConstraintsOfARun, TakeOtherCapsAndThenProveAllOfThem) {
   constraints.prove_and_repair_();
   EXPECT_TRUE(constraints.all_proved());
   for (size_t i = 0; i < caps.size(); ++i)
-    if (caps[i] > 0.0)
+    if (caps[i] > 0.0) {
       EXPECT_TRUE(prove_norm(constraints.params()[i], caps[i])) << constraints.params()[i].name;
+    }
 }
 
 TEST(ConstraintsOfARun, ComeBackWithTheirState) {

@@ -137,7 +137,9 @@ TEST(Trainer, SealsAtTheEndWhatWasNotProvedYet) {
   options.training.evaluate_every = options.training.checkpoint_every = 0;
   const TrainSummary summary = Trainer(options, data / "run").run();
   for (const Param& param : open_run(data / "run").model->params())
-    if (is_matrix(param.role)) EXPECT_TRUE(prove_norm(param, 2.0)) << param.name;
+    if (is_matrix(param.role)) {
+      EXPECT_TRUE(prove_norm(param, 2.0)) << param.name;
+    }
   EXPECT_EQ(summary.sealed, summary.repairs > 0);
 }
 
