@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "certify/fact_norms.h"
 #include "certify/search.h"
 #include "support.h"
 
@@ -314,7 +315,14 @@ double observed_lipschitz(const Network& network, int rounds) {
 
 double twin_bound(const Network& network, Mistake mistake) {
   const ModelOptions& options = network.model->options();
-  const auto norms = measured_norms();
+  RecordingNorms norms;
+  Walk walk(norms);
+  network.model->bound(network.domain, walk);
+  const auto scales = [&](const std::string& output) {
+    for (const WeightFacts& facts : norms.facts())
+      if (facts.name == output && !facts.scales.empty()) return facts.scales;
+    return std::vector<double>(static_cast<size_t>(options.num_attention_heads), 1.0);
+  };
   Twin twin{.options = options, .mistake = mistake, .initial = network.domain, .a = network.domain};
   const std::vector<Param>& params = network.model->params();
   for (size_t i = 0; i < params.size(); ++i) {
@@ -323,7 +331,7 @@ double twin_bound(const Network& network, Mistake mistake) {
       twin.initial = twin.a = network.domain + largest_row(weight);
     if (params[i].role == Role::attention_output)
       twin.attention(params[i - 3].tensor, params[i - 2].tensor, params[i - 1].tensor, weight,
-                     norms->head_scales(params[i - 1], params[i], options.num_attention_heads));
+                     scales(params[i].name));
     if (params[i].role == Role::mlp_down) twin.feed_forward(params[i - 1].tensor, weight);
     if (params[i].role == Role::head)
       twin.lipschitz *= sigma(weight) *

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -95,8 +96,11 @@ class Norms {
   // σ(W·S), S scaling equal column blocks; the scales are positive and exact in float32.
   virtual UpperBound scaled_columns(const Param& weight, std::span<const double> scales) = 0;
   // S for scaled_columns of an attention's output: the values' heads are divided by it. Every positive S gives a valid
-  // bound (docs/theory/modules.md, statement 5), so this is a choice, not a fact.
-  virtual std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads) = 0;
+  // bound (docs/theory/modules.md, statement 5), so this is a choice, not a fact; `price` estimates by what the bound is
+  // multiplied then.
+  using Price = std::function<double(const std::vector<double>& scales)>;
+  virtual std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads,
+                                          const Price& price) = 0;
   virtual UpperBound largest_row_rms(const Param& table) = 0;
   virtual UpperBound largest_entry(const Param& vector) = 0;
   virtual UpperBound euclidean(const Param& vector) = 0;

@@ -58,7 +58,8 @@ UpperBound CapNorms::scaled_columns(const Param& weight, std::span<const double>
   return matrix(weight) * *std::max_element(scales.begin(), scales.end());
 }
 
-std::vector<double> CapNorms::head_scales(const Param& /*value*/, const Param& /*output*/, int64_t heads) {
+std::vector<double> CapNorms::head_scales(const Param& /*value*/, const Param& /*output*/, int64_t heads,
+                                          const Price& /*price*/) {
   return std::vector<double>(static_cast<size_t>(heads), 1.0);
 }
 

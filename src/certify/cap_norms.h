@@ -18,7 +18,8 @@ class CapNorms : public Norms {
   std::vector<UpperBound> heads(const Param& weight, int64_t heads) override;
   UpperBound scaled_heads(const Param& weight, std::span<const UpperBound> scales) override;
   UpperBound scaled_columns(const Param& weight, std::span<const double> scales) override;
-  std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads) override;
+  std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads,
+                                  const Price& price) override;
   UpperBound largest_row_rms(const Param& table) override;
   UpperBound largest_entry(const Param& vector) override;
   UpperBound euclidean(const Param& vector) override;

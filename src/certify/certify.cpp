@@ -20,15 +20,20 @@ struct Walked {
   Walk walk;
 };
 
-// The same walk for the writer and for the checker: it also asks for the norm of every matrix, needed or not.
+// Every matrix states its norm, whether the walk needs it or not. The head's was asked for, for the rows that count.
+void ask_for_every_norm(const Model& model, Norms& norms) {
+  for (const Param& param : model.params())
+    if (is_matrix(param.role) && param.role != Role::head) norms.matrix(param);
+}
+
+// The same walk for the writer and for the checker.
 Walked walk_through(const Model& model, WeightNorms& norms, const UpperBound& attack_radius,
                     const Neighbourhood* near = nullptr) {
   Walked result{
       .token_radius = model.input_bound(norms), .domain = {}, .output = {}, .walk = Walk(norms, near)};
   result.domain = result.token_radius + attack_radius;
   result.output = model.bound(result.domain, result.walk);
-  for (const Param& param : model.params())
-    if (is_matrix(param.role)) norms.matrix(param);
+  ask_for_every_norm(model, norms);
   if (result.output.lipschitz.is_unbounded())
     throw PromiseError("certify",
                        "this model has no finite bound: a norm with ε = 0 stretches without limit");
@@ -98,8 +103,7 @@ std::vector<std::string> check_bound(const Model& model, const CertifiedBound& s
                        stated.domain_radius));
   Walk walk(norms);
   const Bound output = model.bound(stated.domain_radius, walk);
-  for (const Param& param : model.params())
-    if (is_matrix(param.role)) norms.matrix(param);
+  ask_for_every_norm(model, norms);
   if (output.lipschitz.is_unbounded()) refuse("this model has no finite bound");
   if (walk.layers.size() != stated.layers.size())
     refuse(fmt::format("{} layers are stated; the model has {}", stated.layers.size(), walk.layers.size()));

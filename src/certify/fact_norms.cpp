@@ -51,10 +51,11 @@ std::vector<UpperBound> RecordingNorms::establish(const NormQuestion& question) 
   return {values.begin(), values.end()};
 }
 
-std::vector<double> RecordingNorms::head_scales(const Param& value, const Param& output, int64_t heads) {
+std::vector<double> RecordingNorms::head_scales(const Param& value, const Param& output, int64_t heads,
+                                                const Price& price) {
   WeightFacts& facts = entry(output);
   std::vector<double> scales =
-      facts.scales.empty() ? WeightNorms::head_scales(value, output, heads) : facts.scales;
+      facts.scales.empty() ? WeightNorms::head_scales(value, output, heads, price) : facts.scales;
   if (std::any_of(scales.begin(), scales.end(), [](double scale) { return scale != 1.0; }))
     facts.scales = scales;
   return scales;
@@ -78,7 +79,6 @@ const WeightFacts* StatedNorms::find(const std::string& name) const {
 
 std::vector<UpperBound> StatedNorms::establish(const NormQuestion& question) {
   const std::string key = fmt::format("{} of {}", question.what, question.weight.name);
-  if (const auto known = proved_.find(key); known != proved_.end()) return known->second;
   const WeightFacts* facts = find(question.weight.name);
   if (facts == nullptr || !facts->numbers.contains(question.what))
     throw PromiseError("check", fmt::format("{} is not stated", key));
@@ -88,6 +88,7 @@ std::vector<UpperBound> StatedNorms::establish(const NormQuestion& question) {
   const bool listed = question.kind == NormKind::spectral || question.kind == NormKind::row_euclidean;
   if (stated.size() != static_cast<size_t>(listed ? question.values.size(0) : 1))
     throw PromiseError("check", fmt::format("{} has {} numbers", key, stated.size()));
+  if (const auto known = proved_.find(key); known != proved_.end()) return known->second;
   for (size_t i = 0; i < stated.size(); ++i) {
     if (!(stated[i] >= 0.0 && std::isfinite(stated[i])))
       throw PromiseError("check", fmt::format("{} is {}; it is no bound", key, stated[i]));
@@ -102,7 +103,8 @@ std::vector<UpperBound> StatedNorms::establish(const NormQuestion& question) {
   return proved_[key] = {stated.begin(), stated.end()};
 }
 
-std::vector<double> StatedNorms::head_scales(const Param& /*value*/, const Param& output, int64_t heads) {
+std::vector<double> StatedNorms::head_scales(const Param& /*value*/, const Param& output, int64_t heads,
+                                             const Price& /*price*/) {
   const WeightFacts* facts = find(output.name);
   if (facts == nullptr || facts->scales.empty()) return std::vector<double>(static_cast<size_t>(heads), 1.0);
   for (const double scale : facts->scales) {

@@ -12,7 +12,8 @@ namespace bridle {
 // it answers is what is stated.
 class RecordingNorms : public WeightNorms {
  public:
-  std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads) override;
+  std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads,
+                                  const Price& price) override;
   const std::vector<WeightFacts>& facts() const { return facts_; }
 
  protected:
@@ -27,7 +28,8 @@ class RecordingNorms : public WeightNorms {
 class StatedNorms : public WeightNorms {
  public:
   explicit StatedNorms(const std::vector<WeightFacts>& facts);
-  std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads) override;
+  std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads,
+                                  const Price& price) override;
   const std::vector<std::string>& loose() const { return loose_; }  // what could be smaller by a thousandth
 
  protected:

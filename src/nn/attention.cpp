@@ -6,10 +6,12 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/triu.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "nn/dropout.h"
+#include "nn/norms.h"
 
 namespace bridle {
 namespace {
@@ -108,7 +110,22 @@ Bound Attention::bound(const Bound& in, Walk& walk) const {
   if (position_bias_) walk.norms.largest_entry(*position_bias_);  // free in the bound, but it must be finite
   UpperBound squares = 0.0;                                       // of the largest values, in units of √d
   const std::vector<UpperBound> v = walk.norms.heads(value_.weight(), heads_);
-  const std::vector<double> scales = walk.norms.head_scales(value_.weight(), output_.weight(), heads_);
+  // Head scales must help the stretch and must not make the activation larger.
+  const auto price = [&](const std::vector<double>& tried) {
+    const auto estimate = [&](const std::vector<double>& s) {
+      EstimatedNorms norms;
+      Walk estimated(norms);
+      const UpperBound output = norms.scaled_columns(output_.weight(), s);
+      UpperBound values = 0.0;
+      for (size_t h = 0; h < v.size(); ++h) values += (v[h] / s[h]) * (v[h] / s[h]);
+      return std::pair{(output * stretch(in.activation, s, estimated)).to_double(),
+                       (output * sqrt(values)).to_double()};
+    };
+    const auto [stretch_before, values_before] = estimate(std::vector<double>(tried.size(), 1.0));
+    const auto [stretch_then, values_then] = estimate(tried);
+    return std::max(stretch_then / stretch_before, values_then / values_before);
+  };
+  const std::vector<double> scales = walk.norms.head_scales(value_.weight(), output_.weight(), heads_, price);
   const auto bias =
       value_.bias() ? walk.norms.euclidean_heads(*value_.bias(), heads_) : std::vector<UpperBound>(v.size());
   for (size_t h = 0; h < v.size(); ++h) {

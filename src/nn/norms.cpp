@@ -1,7 +1,6 @@
 #include "nn/norms.h"
 
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/ones.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -76,25 +75,21 @@ UpperBound WeightNorms::scaled_columns(const Param& weight, std::span<const doub
   return establish({weight, "scaled_columns", NormKind::spectral, scaled}).at(0);
 }
 
-// Balanced: a head whose values are large and whose output columns are small is scaled up there and down here. Estimates
-// will do, because every choice is valid; it is taken only where it helps.
-std::vector<double> WeightNorms::head_scales(const Param& value, const Param& output, int64_t heads) {
-  std::vector<double> scales(static_cast<size_t>(heads), 1.0);
-  if (heads == 1 || value.tensor.scalar_type() == at::kDouble) return scales;
+// Balanced: a head whose values are large and whose output columns are small is scaled up there and down here. Taken
+// only where it helps by more than the estimates may be wrong.
+std::vector<double> WeightNorms::head_scales(const Param& value, const Param& output, int64_t heads,
+                                             const Price& price) {
+  const std::vector<double> ones(static_cast<size_t>(heads), 1.0);
+  if (heads == 1 || value.tensor.scalar_type() == at::kDouble) return ones;
   const int64_t rows = output.tensor.size(0);
   const at::Tensor columns = values_of(output).view({rows, heads, -1}).transpose(0, 1).contiguous();
   const at::Tensor v = spectral_norm_estimate(row_blocks(value, heads)).to(at::kDouble);
   const at::Tensor o = spectral_norm_estimate(columns).to(at::kDouble);
-  if (!(v.min().item<double>() > 0.0 && o.min().item<double>() > 0.0)) return scales;
-  const at::Tensor balanced = v.div(o).sqrt().clamp(0x1p-12, 0x1p12).to(at::kFloat).to(at::kDouble);
-  const auto price = [&](const at::Tensor& s) {
-    const at::Tensor scaled =
-        columns.to(at::kDouble).mul(s.view({heads, 1, 1})).transpose(0, 1).reshape({rows, -1});
-    return spectral_norm_estimate(scaled).item<double>() * v.div(s).square().sum().sqrt().item<double>();
-  };
-  if (price(balanced) < 0.999 * price(at::ones({heads}, at::kDouble)))
-    for (int64_t h = 0; h < heads; ++h) scales[static_cast<size_t>(h)] = balanced[h].item<double>();
-  return scales;
+  if (!(v.min().item<double>() > 0.0 && o.min().item<double>() > 0.0)) return ones;
+  const at::Tensor balanced = v.div(o).sqrt().clamp(0x1p-12, 0x1p12).to(at::kFloat);
+  std::vector<double> scales;
+  for (int64_t h = 0; h < heads; ++h) scales.push_back(balanced[h].item<double>());
+  return price(scales) < 0.97 ? scales : ones;
 }
 
 UpperBound WeightNorms::largest_row_rms(const Param& table) {
@@ -111,6 +106,14 @@ UpperBound WeightNorms::euclidean(const Param& vector) {
 
 std::vector<UpperBound> WeightNorms::euclidean_heads(const Param& vector, int64_t heads) {
   return establish({vector, "euclidean_heads", NormKind::row_euclidean, values_of(vector).view({heads, -1})});
+}
+
+std::vector<UpperBound> EstimatedNorms::establish(const NormQuestion& question) {
+  if (question.kind != NormKind::spectral) return measure(question);
+  std::vector<UpperBound> result;
+  const at::Tensor norms = spectral_norm_estimate(question.values, /*rounds=*/64).to(at::kDouble);
+  for (int64_t i = 0; i < norms.size(0); ++i) result.emplace_back(norms[i].item<double>());
+  return result;
 }
 
 std::vector<UpperBound> measure(const NormQuestion& question) {

@@ -32,7 +32,8 @@ class WeightNorms : public Norms {
   std::vector<UpperBound> heads(const Param& weight, int64_t heads) override;
   UpperBound scaled_heads(const Param& weight, std::span<const UpperBound> scales) override;
   UpperBound scaled_columns(const Param& weight, std::span<const double> scales) override;
-  std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads) override;
+  std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads,
+                                  const Price& price) override;
   UpperBound largest_row_rms(const Param& table) override;
   UpperBound largest_entry(const Param& vector) override;
   UpperBound euclidean(const Param& vector) override;
@@ -41,6 +42,17 @@ class WeightNorms : public Norms {
  protected:
   // Throws PromiseError where a number cannot be established.
   virtual std::vector<UpperBound> establish(const NormQuestion& question) = 0;
+};
+
+// Estimates, to choose head scales by: nothing that it answers is a bound.
+class EstimatedNorms : public WeightNorms {
+ public:
+  std::vector<double> head_scales(const Param&, const Param&, int64_t heads, const Price&) override {
+    return std::vector<double>(static_cast<size_t>(heads), 1.0);
+  }
+
+ protected:
+  std::vector<UpperBound> establish(const NormQuestion& question) override;
 };
 
 // Proved from the values alone. Throws PromiseError, naming the weight, for NaN, infinity and failed proofs.

@@ -36,12 +36,13 @@ TEST(RecordedNorms, AreWhatIsAnsweredAndCanBeProvedAgain) {
 TEST(StatedNorms, TakeOnlyScalesThatMakeExactProducts) {
   const Param value = weight("v", test::normal({4, 4}, 1, at::kFloat));
   const Param output = weight("o", test::normal({4, 4}, 2, at::kFloat));
+  const Norms::Price none = [](const std::vector<double>&) { return 0.0; };
   std::vector<WeightFacts> facts{{.name = "o", .shape = {4, 4}, .method = "cholesky", .scales = {0.5, 2.0}}};
-  EXPECT_EQ(StatedNorms(facts).head_scales(value, output, 2), facts[0].scales);
-  EXPECT_ERROR(StatedNorms(facts).head_scales(value, output, 4), PromiseError, "2 scales for 4 heads");
+  EXPECT_EQ(StatedNorms(facts).head_scales(value, output, 2, none), facts[0].scales);
+  EXPECT_ERROR(StatedNorms(facts).head_scales(value, output, 4, none), PromiseError, "2 scales for 4 heads");
   for (const double bad : {0.0, -1.0, 0.1}) {
     facts[0].scales = {1.0, bad};
-    EXPECT_ERROR(StatedNorms(facts).head_scales(value, output, 2), PromiseError,
+    EXPECT_ERROR(StatedNorms(facts).head_scales(value, output, 2, none), PromiseError,
                  "not a positive float32 number");
   }
 }

@@ -63,15 +63,19 @@ TEST(MeasuredNorms, BalanceHeadsWhereThatHelps) {
     value[i][i] = i < 2 ? 8.0 : 1.0;
     output[i][i] = i < 2 ? 1.0 : 8.0;
   }
-  const auto scales = norms->head_scales(weight(value), weight(output), 2);
+  const auto price = [&](const std::vector<double>& scales) {
+    return norms->scaled_columns(weight(output), scales).to_double() *
+           std::hypot(8.0 / scales[0], 1.0 / scales[1]);
+  };
+  const auto relative = [&](const std::vector<double>& scales) { return price(scales) / price({1.0, 1.0}); };
+  const auto scales = norms->head_scales(weight(value), weight(output), 2, relative);
   ASSERT_EQ(scales.size(), 2U);
-  const double balanced = norms->scaled_columns(weight(output), scales).to_double() *
-                          std::hypot(8.0 / scales[0], 1.0 / scales[1]);
-  EXPECT_NEAR(balanced, 8.0 * std::sqrt(2.0), 0.01);
-  EXPECT_GT(8.0 * std::hypot(8.0, 1.0), 5.0 * balanced);  // what it would be without
-  EXPECT_EQ(norms->head_scales(weight(value), weight(value), 2), (std::vector<double>{1.0, 1.0}));
-  EXPECT_EQ(norms->head_scales(weight(at::zeros({4, 4})), weight(output), 2),
-            (std::vector<double>{1.0, 1.0}));
+  EXPECT_NEAR(price(scales), 8.0 * std::sqrt(2.0), 0.01);
+  EXPECT_GT(price({1.0, 1.0}), 5.0 * price(scales));
+  const std::vector<double> ones{1.0, 1.0};
+  EXPECT_EQ(norms->head_scales(weight(value), weight(value), 2, relative), ones);
+  EXPECT_EQ(norms->head_scales(weight(at::zeros({4, 4})), weight(output), 2, relative), ones);
+  EXPECT_EQ(norms->head_scales(weight(value), weight(output), 2, [](const auto&) { return 1.0; }), ones);
 }
 
 TEST(MeasuredNorms, RefuseWhatHasNoNorm) {

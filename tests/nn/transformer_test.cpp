@@ -122,8 +122,8 @@ TEST(TransformerModel, LeavesPaddedRowsOutOfLogitsAndBound) {
     const Walk before = bound();
     Pass pass;
     EXPECT_EQ(model->forward(at::zeros({1, 4}, at::kLong), pass).size(2), options.real_vocab_size);
-    model->params().back().tensor.narrow(0, options.real_vocab_size, 3).mul_(100.0);
-    if (tied) model->params().front().tensor.narrow(0, options.real_vocab_size, 3).mul_(100.0);
+    const Param& head = tied ? model->params().front() : model->params().back();
+    head.tensor.narrow(0, options.real_vocab_size, 3).mul_(100.0);
     EXPECT_EQ(bound().layers.back().bound.lipschitz, before.layers.back().bound.lipschitz);
     EXPECT_EQ(bound().largest_logit, before.largest_logit);
   }

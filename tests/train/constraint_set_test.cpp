@@ -57,6 +57,7 @@ TEST(ConstraintsOfARun, TakeOtherCapsAndThenProveAllOfThem) {
   const auto model = outside();
   ConstraintSettings settings;
   settings.options.method = "hammer";  // promises nothing
+  settings.embedding_cap = 0.0;
   ConstraintSet constraints(model->params(), settings, 4);
   EXPECT_TRUE(constraints.all_proved());  // of nothing
   std::vector<double> caps = constraints.caps();

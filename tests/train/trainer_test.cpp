@@ -136,7 +136,8 @@ TEST(Trainer, SealsAtTheEndWhatWasNotProvedYet) {
   options.training.steps = 3;
   options.training.evaluate_every = options.training.checkpoint_every = 0;
   const TrainSummary summary = Trainer(options, data / "run").run();
-  for (const Param& param : open_run(data / "run").model->params())
+  const auto run = open_run(data / "run");
+  for (const Param& param : run.model->params())
     if (is_matrix(param.role)) {
       EXPECT_TRUE(prove_norm(param, 2.0)) << param.name;
     }
