@@ -30,7 +30,7 @@ struct Flags {
   std::string formula = "sound";
   std::string out;
   std::string seal;
-  double lipschitz = 0.0;
+  std::optional<double> lipschitz;
   double radius = 0.0;
   int search = 6;
   int64_t local = 0;
@@ -39,18 +39,20 @@ struct Flags {
   bool json = false;
 };
 
+// Four decimals, never too small.
+std::string log_text(double log10) { return fmt::format("{:.4f}", std::ceil(1e4 * log10) / 1e4); }
+
 std::string text_of(const StatedBound& bound) {
-  return std::isfinite(bound.value) ? UpperBound(bound.value).to_string()
-                                    : fmt::format("10^{:.4f}", bound.log10);
+  return std::isfinite(bound.value) ? UpperBound(bound.value).to_string() : "10^" + log_text(bound.log10);
 }
 
 // A run, or just a model: the folder needs no more than config.json and model.safetensors.
-std::unique_ptr<Model> model_in(const fs::path& folder) {
+std::unique_ptr<Model> model_in(const fs::path& folder, ModelIdentity& identity) {
   if (!fs::is_directory(folder))
     throw InputError(
         "certify",
         fmt::format("{} is not a folder; name one with config.json and model.safetensors", folder.string()));
-  return read_model(folder);
+  return read_identified_model(folder, identity);
 }
 
 // ---- The certificate, for people
@@ -73,14 +75,16 @@ void print_layers(const Certificate& certificate) {
 void print_certificate(const Certificate& certificate) {
   const CertifiedBound& bound = certificate.bound;
   const auto line = [](const char* what, const std::string& value) { fmt::print("{:<22}{}\n", what, value); };
-  line("Lipschitz bound", fmt::format("{}   log10 {:.4f}   RMS → RMS, the largest over tokens",
-                                      text_of(bound.lipschitz), bound.lipschitz.log10));
+  line("Lipschitz bound", fmt::format("{}   log10 {}   RMS → RMS, the largest over tokens",
+                                      text_of(bound.lipschitz), log_text(bound.lipschitz.log10)));
   line("any one logit", fmt::format("{}   RMS → its absolute change", text_of(bound.largest_logit)));
   line("holds for", fmt::format("inputs of norm up to {} ({} as stored, moved by up to {})",
                                 bound.domain_radius, bound.token_radius, bound.attack_radius));
-  if (certificate.observed)
-    line("observed", fmt::format("{:.6g}, the most that a search found; the bound is {:.4g} times that",
-                                 *certificate.observed, bound.lipschitz.value / *certificate.observed));
+  if (certificate.observed && *certificate.observed > 0.0) {
+    const double shown = std::floor(*certificate.observed * 1e6) / 1e6;
+    line("observed", fmt::format("{}, the most that a search found; the bound is {:.4g} times that", shown,
+                                 bound.lipschitz.value / *certificate.observed));
+  }
   print_layers(certificate);
 }
 
@@ -111,7 +115,8 @@ Json predictions_json(const CertifiedPredictions& p) {
 // ---- What the flags ask for
 
 void paper(const Flags& flags) {
-  const auto model = model_in(flags.run);
+  ModelIdentity identity;
+  const auto model = model_in(flags.run, identity);
   const auto norms = measured_norms();
   const UpperBound value = paper_formula(*model, *norms);
   if (flags.json) {
@@ -125,10 +130,10 @@ void paper(const Flags& flags) {
     return fmt::print("{}\n", facts.dump(2));
   }
   fmt::print(
-      "{:<22}{}   log10 {:.4f}\n\nThis is not a certificate: with several heads, and for GeLU, the formula "
+      "{:<22}{}   log10 {}\n\nThis is not a certificate: with several heads, and for GeLU, the formula "
       "is too "
       "small (docs/theory/modules.md).\n",
-      "the paper's formula", value.to_string(), value.log10());
+      "the paper's formula", value.to_string(), log_text(value.log10()));
 }
 
 void check(const Flags& flags) {
@@ -179,66 +184,100 @@ std::vector<at::Tensor> inputs_of(const Run& run, int64_t count) {
   return inputs;
 }
 
-void sound(const Flags& flags) {
-  const fs::path folder = flags.run;
-  const auto model = model_in(folder);
-  ProgressLine line;
-  const auto progress = [&line](const Progress& p) { line.show(p); };
-  const CertifiedBound bound = certify(*model, flags.radius);
-  std::optional<double> observed;
-  if (flags.search > 0) {
+// The largest stretch that a search finds; none, with the reason said, where the model's outputs are beyond float64.
+std::optional<double> observed_stretch(const Model& model, const CertifiedBound& bound, int starts,
+                                       ProgressLine& line) {
+  if (starts == 0 || bound.domain_radius == 0.0) return std::nullopt;
+  try {
     const ObservedStretch found = search_stretch(
-        *model, {.domain = bound.domain_radius, .starts = flags.search, .on_progress = progress});
+        model, {.domain = bound.domain_radius, .starts = starts, .on_progress = [&line](const Progress& p) {
+                  line.show(p);
+                }});
     line.clear();
-    observed = found.lipschitz;
-    if (found.lipschitz > bound.lipschitz.value)
-      throw PromiseError(
-          "certify",
-          fmt::format("the search found a stretch of {}, above the bound of {}: please report this",
-                      found.lipschitz, bound.lipschitz.value));
+    if (found.lipschitz <= bound.lipschitz.value) return found.lipschitz;
+    throw PromiseError(
+        "certify", fmt::format("a search found a stretch of {}, above the bound of {}: please report this",
+                               found.lipschitz, bound.lipschitz.value));
+  } catch (const NumericError& error) {
+    line.note(fmt::format("no search: {}", error.what()));
+    return std::nullopt;
   }
-  const Certificate certificate = certificate_of(folder, *model, bound, observed);
-  const fs::path path = flags.out.empty() ? folder / "certificate.json" : fs::path(flags.out);
-  Json json = to_json(certificate);
+}
+
+struct OnData {
   std::optional<CertifiedPredictions> predictions;
   std::optional<CertifiedBound> local;
-  if (flags.predictions || flags.local > 0) {
-    const Run run = open_run(folder);
-    if (flags.predictions) {
-      predictions = certify_predictions(*model, open_run_split(run, "validation"),
-                                        {.epsilons = flags.epsilon,
-                                         .smallest_deviation = smallest_deviation(run),
-                                         .order = {.batch_size = run.options.data.batch_size}},
-                                        progress);
-      line.clear();
-      json["predictions"] = predictions_json(*predictions);
-    }
-    if (flags.local > 0) {
-      local = certify_near(*model, neighbourhood_of(*model, inputs_of(run, flags.local), flags.radius));
-      json["local"] = {{"examples", flags.local},
-                       {"radius", flags.radius},
-                       {"lipschitz", local->lipschitz.value},
-                       {"log10_lipschitz", local->lipschitz.log10}};
-    }
+  int64_t examples = 0;
+};
+
+OnData certify_on_data(const Flags& flags, const Model& model, const Run& run, ProgressLine& line) {
+  OnData result;
+  if (flags.predictions) {
+    result.predictions = certify_predictions(model, open_run_split(run, "validation"),
+                                             {.epsilons = flags.epsilon,
+                                              .smallest_deviation = smallest_deviation(run),
+                                              .order = {.batch_size = run.options.data.batch_size}},
+                                             [&line](const Progress& p) { line.show(p); });
+    line.clear();
   }
-  write_certificate(path, certificate);
-  if (flags.json) return fmt::print("{}\n", json.dump(2));
+  if (flags.local > 0) {
+    const std::vector<at::Tensor> inputs = inputs_of(run, flags.local);
+    for (const at::Tensor& batch : inputs) result.examples += batch.size(0);
+    result.local = certify_near(model, neighbourhood_of(model, inputs, flags.radius));
+  }
+  return result;
+}
+
+void print_sound(const Flags& flags, const Certificate& certificate, const OnData& on_data,
+                 const fs::path& path) {
+  if (flags.json) {
+    Json json = to_json(certificate);
+    if (on_data.predictions) json["predictions"] = predictions_json(*on_data.predictions);
+    if (on_data.local)
+      json["local"] = {{"examples", on_data.examples},
+                       {"radius", flags.radius},
+                       {"lipschitz", on_data.local->lipschitz.value},
+                       {"log10_lipschitz", on_data.local->lipschitz.log10}};
+    return fmt::print("{}\n", json.dump(2));
+  }
   print_certificate(certificate);
-  if (local)
-    fmt::print("\nwithin {} of the first {} validation examples the bound is {}\n", flags.radius, flags.local,
-               text_of(local->lipschitz));
-  if (predictions) print_predictions(*predictions);
+  if (on_data.local)
+    fmt::print("\nwithin {} of any one of the first {} validation examples the bound is {}\n", flags.radius,
+               on_data.examples, text_of(on_data.local->lipschitz));
+  if (on_data.predictions) print_predictions(*on_data.predictions);
+  const std::string model = flags.out.empty() ? "" : " --model " + flags.run;
   fmt::print(
-      "\nwritten to {}; check it with\n  bridle certify --check {}\n  scripts/check_certificate.py {}\n",
-      path.string(), path.string(), path.string());
+      "\nwritten to {0}; check it with\n  bridle certify --check {0}{1}\n  scripts/check_certificate.py "
+      "{0}{1}\n",
+      path.string(), model);
+}
+
+void sound(const Flags& flags) {
+  const fs::path folder = flags.run;
+  std::optional<Run> run;
+  if (flags.predictions || flags.local > 0) run = open_run(folder);
+  ModelIdentity identity;
+  const auto model = model_in(folder, identity);
+  ProgressLine line;
+  const CertifiedBound bound = certify(*model, flags.radius);
+  const Certificate certificate =
+      certificate_of(identity, *model, bound, observed_stretch(*model, bound, flags.search, line));
+  const fs::path path = flags.out.empty() ? folder / "certificate.json" : fs::path(flags.out);
+  write_certificate(path, certificate);
+  print_sound(flags, certificate, run ? certify_on_data(flags, *model, *run, line) : OnData{}, path);
 }
 
 void certify_verb(const Flags& flags) {
   if (flags.check.empty() == flags.run.empty())
     throw UsageError("certify", "name a run's folder, or --check certificate.json");
+  if (!flags.model.empty() && flags.check.empty()) throw UsageError("certify", "--model goes with --check");
   if (!flags.check.empty()) return check(flags);
   if (!flags.seal.empty()) return seal(flags);
-  if (flags.lipschitz != 0.0) throw UsageError("certify", "--lipschitz goes with --seal");
+  if (flags.lipschitz) throw UsageError("certify", "--lipschitz goes with --seal");
+  if (!flags.epsilon.empty() && !flags.predictions)
+    throw UsageError("certify", "--epsilon goes with --predictions");
+  if (flags.local < 0 || flags.search < 0)
+    throw UsageError("certify", "--local and --search are not negative");
   if (flags.formula == "paper") return paper(flags);
   if (flags.formula != "sound")
     throw UsageError("certify", fmt::format("--formula {}; it is sound or paper", flags.formula));

@@ -3,8 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "bridle/error.h"
 #include "bridle/run.h"
@@ -22,7 +24,7 @@ struct Flags {
   std::vector<std::string> set;
   std::string out;
   std::string resume;
-  double lipschitz = 0.0;
+  std::optional<double> lipschitz;
   std::string device = "cpu";
   bool keys = false;
   bool json = false;
@@ -109,14 +111,14 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
     fmt::print("{:<24}loss {:.6f} before, {:.6f} after\n", "sealed", s.loss_before_seal, s.validation_loss);
   if (s.bounded)
     fmt::print("{:<24}{} (RMS → RMS, inputs of norm up to {}; norms verified)\n", "Lipschitz bound",
-               s.bound.lipschitz.to_string(), s.domain.to_string());
+               s.bound.lipschitz.to_string(), s.domain.to_double());
   else
     fmt::print("{:<24}none: this model has no finite bound\n", "Lipschitz bound");
 }
 
 std::string command_of(const Flags& flags) {
   std::string command = "bridle train " + flags.recipe;
-  if (flags.lipschitz != 0.0) command += fmt::format(" --lipschitz {}", flags.lipschitz);
+  if (flags.lipschitz) command += fmt::format(" --lipschitz {}", *flags.lipschitz);
   for (const std::string& set : flags.set) command += " --set " + set;
   if (!flags.out.empty()) command += " --out " + flags.out;
   if (!flags.resume.empty()) command += " --resume " + flags.resume;
@@ -131,10 +133,12 @@ void train(const Flags& flags) {
     throw UsageError("train", "name a recipe, such as recipes/quickstart.toml, or --resume DIR");
   if (resumed && !flags.set.empty())
     throw UsageError("train", "--set and --resume do not go together: a resumed run keeps its settings");
-  if (resumed && flags.lipschitz != 0.0)
+  if (resumed && flags.lipschitz)
     throw UsageError("train", "--lipschitz and --resume do not go together: a resumed run keeps its budget");
   std::vector<std::string> set = flags.set;
-  if (flags.lipschitz != 0.0) set.push_back(fmt::format("constraint.lipschitz={}", flags.lipschitz));
+  if (flags.lipschitz && !(*flags.lipschitz > 0.0 && std::isfinite(*flags.lipschitz)))
+    throw InputError("train", fmt::format("--lipschitz {}; it is a positive number", *flags.lipschitz));
+  if (flags.lipschitz) set.push_back(fmt::format("constraint.lipschitz={}", *flags.lipschitz));
   const fs::path folder = resumed             ? *resumed
                           : flags.out.empty() ? free_folder(flags.recipe)
                                               : fs::path(flags.out);

@@ -51,10 +51,10 @@ struct SealResult {
   CertifiedBound bound;
 };
 
-// `folder` is a run, or holds config.json and model.safetensors; with lipschitz = 0 the caps are those of the run. Writes
-// config.json, model.safetensors and certificate.json to `out`, which must not be there. Throws InputError, PromiseError.
+// `folder` is a run, or holds config.json and model.safetensors; without a bound the caps are those of the run. Writes
+// config.json, model.safetensors and certificate.json to `out`, which must be missing or empty. Throws InputError, PromiseError.
 SealResult seal_run(const std::filesystem::path& folder, const std::filesystem::path& out,
-                    double lipschitz = 0.0);
+                    std::optional<double> lipschitz = std::nullopt);
 
 // What a run leaves for people to see how it was made: run.json.
 struct RunInfo {

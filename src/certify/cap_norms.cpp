@@ -24,6 +24,9 @@ CapNorms::Capped CapNorms::find(const Param& weight) const {
   if (!(cap > 0.0))
     throw PromiseError("budget", fmt::format("nothing caps {} ({}), so no bound can be kept in advance",
                                              weight.name, role_name(weight.role)));
+  if (found->fan_in != 0 || found->fan_out != 0)
+    throw PromiseError("budget",
+                       fmt::format("{} has units of its own, which caps here do not know", weight.name));
   return {*found, cap};
 }
 

@@ -45,7 +45,12 @@ double bound_of_units(const ModelOptions& model, const ChooseOptions& options) {
   }
   CapNorms norms(params, caps);
   Walk walk(norms);
-  return empty->bound(empty->input_bound(norms), walk).lipschitz.to_double();
+  try {
+    return empty->bound(empty->input_bound(norms), walk).lipschitz.to_double();
+  } catch (const PromiseError& error) {  // the recipe's doing, not a bound that fails
+    throw InputError("budget", fmt::format("{}; take it out of the model (norms, biases, learnable scales)",
+                                           error.what()));
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Norms on their way into a certificate, and out of it again.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "bridle/certify.h"
@@ -31,6 +32,7 @@ class StatedNorms : public WeightNorms {
   std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads,
                                   const Price& price) override;
   const std::vector<std::string>& loose() const { return loose_; }  // what could be smaller by a thousandth
+  void refuse_unproved() const;                                     // after the walk; throws PromiseError
 
  protected:
   std::vector<UpperBound> establish(const NormQuestion& question) override;
@@ -39,6 +41,7 @@ class StatedNorms : public WeightNorms {
   const WeightFacts* find(const std::string& name) const;
   const std::vector<WeightFacts>& facts_;
   std::map<std::string, std::vector<UpperBound>> proved_;  // by weight and question
+  std::set<std::string> scaled_;                           // weights whose scales were asked for
   std::vector<std::string> loose_;
 };
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "base/checksum.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "bridle/error.h"
 #include "io/run_directory.h"
 
@@ -66,7 +68,9 @@ Json matrices_json(const CertifiedBound& bound) {
     Json entry{{"name", facts.name}, {"shape", facts.shape}, {"method", facts.method}};
     for (const auto& [what, values] : facts.numbers)
       entry[what] = kLists.contains(what) ? Json(values) : Json(values.at(0));
-    if (!facts.scales.empty()) entry["scales"] = facts.scales;
+    const bool scaled =
+        std::any_of(facts.scales.begin(), facts.scales.end(), [](double s) { return s != 1.0; });
+    if (scaled) entry["scales"] = facts.scales;
     matrices.push_back(std::move(entry));
   }
   return matrices;
@@ -110,6 +114,8 @@ std::vector<double> numbers(const Json& value, const std::string& key) {
 
 WeightFacts weight_facts(const Json& entry) {
   WeightFacts facts{.name = text(entry, "name"), .shape = {}, .method = text(entry, "method")};
+  if (facts.method != "cholesky" && facts.method != "sums")
+    refuse(fmt::format("{} is bounded by '{}', which is not known", facts.name, facts.method));
   for (const double size : numbers(field(entry, "shape"), "shape")) facts.shape.push_back(std::llround(size));
   static const std::set<std::string> known{"norm",           "heads",           "scaled_heads",
                                            "scaled_columns", "largest_row_rms", "largest_entry",
@@ -132,14 +138,50 @@ const Json& list(const Json& object, const std::string& key) {
   return value;
 }
 
+// Whatever is in the file and was not read, or not in this form, would ride along unproved. Shares are logarithms, so they
+// may differ in the last digits.
+void refuse_other_fields(const Certificate& read, const Json& json) {
+  Json again = to_json(read);
+  for (size_t i = 0; i < again["layers"].size(); ++i) {
+    const Json& said = field(json.at("layers").at(i), "share");
+    Json& is = again["layers"][i]["share"];
+    const bool same = said.is_number() && is.is_number()
+                          ? std::abs(said.get<double>() - is.get<double>()) <= 1e-6
+                          : said == is;
+    if (!same)
+      refuse(fmt::format("the share of {} is stated as {}; it is {}", read.bound.layers[i].name, said.dump(),
+                         is.dump()));
+    is = said;
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (!again.contains(key)) refuse(fmt::format("'{}' is no field of a certificate", key));
+    if (!(nlohmann::json(value) == nlohmann::json(again.at(key))))
+      refuse(fmt::format("'{}' holds something that is not of a certificate", key));
+  }
+}
+
 }  // namespace
 
-Certificate certificate_of(const Path& folder, const Model& model, const CertifiedBound& bound,
+ModelIdentity identity_of(const Path& folder) {
+  const Path config = folder / "config.json";
+  return {sha256_of_file(folder / kWeights), parse_json(read_file(config), "model", config.string())};
+}
+
+std::unique_ptr<Model> read_identified_model(const Path& folder, ModelIdentity& identity) {
+  identity = identity_of(folder);
+  auto model = read_model(folder, options_from(identity.config, folder / "config.json"));
+  if (sha256_of_file(folder / kWeights) != identity.sha256)
+    throw InputError("model", fmt::format("{} changed while it was read; is its run still training?",
+                                          (folder / kWeights).string()));
+  return model;
+}
+
+Certificate certificate_of(const ModelIdentity& identity, const Model& model, const CertifiedBound& bound,
                            std::optional<double> observed) {
   return {.version = BRIDLE_VERSION,
-          .sha256 = sha256_of_file(folder / kWeights),
+          .sha256 = identity.sha256,
           .dtype = dtype_name(model),
-          .architecture = Json::parse(read_file(folder / "config.json")),
+          .architecture = identity.config,
           .bound = bound,
           .observed = observed};
 }
@@ -170,9 +212,7 @@ void write_certificate(const Path& path, const Certificate& certificate) {
 }
 
 Certificate read_certificate(const Path& path) {
-  const Json json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded())
-    throw InputError("check", fmt::format("{} is not JSON; it is truncated or damaged", path.string()));
+  const Json json = parse_json(read_file(path), "check", path.string());
   if (number(json, "schema") != kSchema)
     refuse(fmt::format("schema is {}; it is 1", field(json, "schema").dump()));
   if (text(json, "formula") != "sound" || field(json, "certified") != true || text(json, "norm") != kNorm)
@@ -196,35 +236,26 @@ Certificate read_certificate(const Path& path) {
     result.bound.layers.push_back(
         {text(layer, "name"), stated(layer, "activation"), stated(layer, "lipschitz")});
   for (const Json& entry : list(json, "matrices")) result.bound.weights.push_back(weight_facts(entry));
-  if (layers_json(result.bound) != list(json, "layers")) {
-    // Everything but the shares was just read from there.
-    for (size_t i = 0; i < result.bound.layers.size(); ++i) {
-      const Json said = field(json.at("layers").at(i), "share");
-      const Json is = layers_json(result.bound).at(i).at("share");
-      if (said.is_number() != is.is_number() ||
-          (is.is_number() && !(std::abs(said.get<double>() - is.get<double>()) <= 1e-6)))
-        refuse(fmt::format("the share of {} is stated as {}; it is {}", result.bound.layers[i].name,
-                           said.dump(), is.dump()));
-    }
-  }
+  refuse_other_fields(result, json);
   return result;
 }
 
 std::vector<std::string> check_certificate(const Certificate& certificate, const Path& folder) {
-  const std::string sha256 = sha256_of_file(folder / kWeights);
-  if (sha256 != certificate.sha256)
-    refuse(fmt::format("{} has SHA-256 {}; the certificate is about {}", (folder / kWeights).string(), sha256,
-                       certificate.sha256));
-  const Json config = Json::parse(read_file(folder / "config.json"), nullptr, /*allow_exceptions=*/false);
-  if (nlohmann::json(config) != nlohmann::json(certificate.architecture))
+  const ModelIdentity identity = identity_of(folder);
+  if (identity.sha256 != certificate.sha256)
+    refuse(fmt::format("{} has SHA-256 {}; the certificate is about {}", (folder / kWeights).string(),
+                       identity.sha256, certificate.sha256));
+  if (!(nlohmann::json(identity.config) == nlohmann::json(certificate.architecture)))
     refuse(
         fmt::format("{} is another architecture than the certificate's", (folder / "config.json").string()));
   std::unique_ptr<Model> model;
+  ModelIdentity read;
   try {
-    model = read_model(folder, options_from(certificate.architecture, folder / "config.json"));
+    model = read_identified_model(folder, read);
   } catch (const InputError& error) {  // the certificate is about something else, or about nothing
     refuse(error.what());
   }
+  if (read.sha256 != certificate.sha256) refuse("the weights changed while they were checked");
   if (dtype_name(*model) != certificate.dtype)
     refuse(fmt::format("the weights are {}; {} is stated", dtype_name(*model), certificate.dtype));
   std::vector<std::string> loose = check_bound(*model, certificate.bound);

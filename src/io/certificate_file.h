@@ -12,6 +12,17 @@
 
 namespace bridle {
 
+// The files that a certificate is about.
+struct ModelIdentity {
+  std::string sha256;             // of model.safetensors
+  nlohmann::ordered_json config;  // config.json
+};
+ModelIdentity identity_of(const std::filesystem::path& folder);
+
+// The model and the identity of just these bytes. Throws InputError where a file is not there, is damaged, or changes while
+// it is read.
+std::unique_ptr<Model> read_identified_model(const std::filesystem::path& folder, ModelIdentity& identity);
+
 struct Certificate {
   std::string version;
   std::string sha256;                   // of model.safetensors
@@ -21,9 +32,8 @@ struct Certificate {
   std::optional<double> observed;
 };
 
-// About the model in a folder with config.json and model.safetensors; `model` is what they hold.
-Certificate certificate_of(const std::filesystem::path& folder, const Model& model,
-                           const CertifiedBound& bound, std::optional<double> observed);
+Certificate certificate_of(const ModelIdentity& identity, const Model& model, const CertifiedBound& bound,
+                           std::optional<double> observed = std::nullopt);
 
 nlohmann::ordered_json to_json(const Certificate& certificate);
 void write_certificate(const std::filesystem::path& path, const Certificate& certificate);

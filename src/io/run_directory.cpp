@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/safetensors.h"
@@ -98,11 +99,11 @@ void write_model(const Model& model, const std::filesystem::path& folder,
 
 ModelOptions read_model_options(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
-  return options_from(Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false), path);
+  return options_from(parse_json(read_file(path), "model", path.string()), path);
 }
 
 ModelOptions options_from(const nlohmann::ordered_json& config, const std::filesystem::path& path) {
-  if (!config.is_object()) refuse(path, "it is not a JSON object; it is truncated or damaged");
+  if (!config.is_object()) refuse(path, "it is not a JSON object");
   ModelOptions options;
   const Json type = config.value("model_type", Json());
   if (type != kTransformerType && type != kMlpType)

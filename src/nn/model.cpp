@@ -14,6 +14,8 @@
 namespace bridle {
 namespace {
 
+constexpr int64_t kLargestSize = int64_t{1} << 24U;  // of anything that is counted: products of two fit
+
 void require(bool condition, const std::string& message) {
   if (!condition) throw InputError("model", message);
 }
@@ -38,7 +40,8 @@ void check_transformer(const ModelOptions& o) {
                                                     {"max_position_embeddings", o.max_position_embeddings},
                                                     {"position_bias_offsets", o.position_bias_offsets}};
   for (const auto& [key, value] : counts)
-    require(value >= 1, fmt::format("{} = {}; it must be at least 1", key, value));
+    require(value >= 1 && value <= kLargestSize,
+            fmt::format("{} = {}; it is between 1 and {}", key, value, kLargestSize));
   require(o.real_vocab_size >= 1 && o.real_vocab_size <= o.vocab_size,
           fmt::format("real_vocab_size = {}; it is between 1 and vocab_size = {}", o.real_vocab_size,
                       o.vocab_size));
@@ -75,11 +78,16 @@ ModelOptions resolved(ModelOptions options) {
     require(options.input_bound > 0.0 && std::isfinite(options.input_bound),
             fmt::format("input_bound = {}; it is a positive number", options.input_bound));
     for (const int64_t size : options.layer_sizes)
-      require(size >= 1, fmt::format("layer_sizes holds {}; sizes are at least 1", size));
+      require(size >= 1 && size <= kLargestSize,
+              fmt::format("layer_sizes holds {}; sizes are at least 1 and at most {}", size, kLargestSize));
+    require(std::isfinite(options.final_scale),
+            fmt::format("final_scale = {}; it must be finite", options.final_scale));
     return options;
   }
   const double alpha =
       options.num_hidden_layers < 1 ? 0.0 : 1.0 / (2.0 * static_cast<double>(options.num_hidden_layers));
+  require(options.num_hidden_layers <= kLargestSize && options.hidden_size <= kLargestSize,
+          "num_hidden_layers and hidden_size are far too large");
   if (options.attention_alpha == 0.0) options.attention_alpha = alpha;
   if (options.mlp_alpha == 0.0) options.mlp_alpha = alpha;
   if (options.intermediate_size == 0) options.intermediate_size = 4 * options.hidden_size;
@@ -100,7 +108,8 @@ Bound Walk::pass(const std::string& name, Bound bound) {
   if (neighbourhood != nullptr) {
     const auto seen = neighbourhood->activations.find(name);
     if (seen != neighbourhood->activations.end())
-      bound.activation = min(bound.activation, seen->second + bound.lipschitz * neighbourhood->radius);
+      bound.activation = min(bound.activation, seen->second + bound.activation * 0x1p-30 +
+                                                   bound.lipschitz * neighbourhood->radius);
   }
   layers.push_back({name, bound});
   return bound;

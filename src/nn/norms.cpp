@@ -13,7 +13,11 @@
 namespace bridle {
 namespace {
 
-at::Tensor values_of(const Param& param) { return param.tensor.detach(); }
+// Exact: float16 fits into float32, which the proofs take.
+at::Tensor values_of(const Param& param) {
+  const at::Tensor values = param.tensor.detach();
+  return values.scalar_type() == at::kHalf ? values.to(at::kFloat) : values;
+}
 
 at::Tensor row_blocks(const Param& weight, int64_t heads) {
   return values_of(weight).view({heads, weight.tensor.size(0) / heads, weight.tensor.size(1)});
@@ -42,6 +46,7 @@ class MeasuredNorms : public WeightNorms {
 }  // namespace
 
 double float_above(double value) {
+  if (value > std::numeric_limits<float>::max()) return std::numeric_limits<double>::infinity();
   auto rounded = static_cast<float>(value);
   if (rounded < value) rounded = std::nextafter(rounded, std::numeric_limits<float>::infinity());
   return rounded;

@@ -18,6 +18,7 @@ namespace {
 
 // Plain float64 arithmetic on top of proved norms: enlarged by this, far more than its own rounding.
 constexpr double kSlack = 1.0 + 1e-9;
+constexpr double kMostFloat = 1e38;   // beyond, float32 may overflow
 constexpr int64_t kMostPairs = 4096;  // classes for which the distances of all pairs are kept
 
 // γ·|w_i − w_j|, [C, C]; for a large vocabulary γ·(|w_i| + |w_j|) is made from the lengths [C] when it is needed.
@@ -62,12 +63,14 @@ class FloatError {
     double growth = 0.0;  // a unit of ε
   };
 
-  // A layer's float32 product errs by γ_{n+2}·|W||x̂|, x̂ being what float32 has there: x, its error so far, and what ε
-  // has become. ReLU keeps errors; each entry of the result may also underflow.
-  Error of(const at::Tensor& images) const {
+  // A layer's float32 product errs by γ_{n+3}·|W||x̂|, x̂ being what float32 has there: x, its error so far, and what ε
+  // has become. ReLU keeps errors; each entry of the result may also underflow, and what might overflow has no bound.
+  Error of(const at::Tensor& images, double input_error) const {
     constexpr double u = 0x1p-24;
     at::Tensor x = images;
-    Error error{at::zeros({images.size(0)}, at::kDouble), 0.0};
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const double root = std::sqrt(static_cast<double>(images.size(1)));
+    Error error{x.square().sum(1).sqrt().add(4.0 * root).mul(input_error), 0.0};
     double stretch = 1.0;
     for (size_t i = 0; i < layers_.size(); ++i) {
       const Layer& layer = layers_[i];
@@ -76,16 +79,19 @@ class FloatError {
       const at::Tensor sizes = at::linear(x.abs(), layer.absolute).square().sum(1).sqrt();
       const double tiny = n * static_cast<double>(layer.weight.size(0)) * std::numeric_limits<float>::min();
       error.here = error.here.mul(layer.norm + gamma * layer.frobenius).add(sizes, gamma).add(tiny);
+      error.here = error.here.masked_fill(sizes.add(error.here).gt(kMostFloat), infinity);
       error.growth =
           error.growth * (layer.norm + gamma * layer.frobenius) + gamma * layer.absolute_norm * stretch;
       stretch *= layer.norm;
       x = at::linear(x, layer.weight);
       if (i + 1 < layers_.size()) x = x.clamp_min(0.0);
     }
-    // The final scale is one more rounded product.
-    const at::Tensor last = x.square().sum(1).sqrt().add(error.here).mul(u);
-    error.here = error.here.add(last).mul(scale_ * kSlack);
-    error.growth = (error.growth * (1.0 + u) + u * stretch) * scale_ * kSlack;
+    // The final scale is rounded to float32 itself, and one more product.
+    const at::Tensor size = x.square().sum(1).sqrt();
+    const double tiny = static_cast<double>(x.size(1)) * std::numeric_limits<float>::min();
+    error.here = error.here.add(size.add(error.here), 3.0 * u).mul(scale_ * kSlack).add(tiny);
+    error.here = error.here.masked_fill(size.mul(scale_).add(error.here).gt(kMostFloat), infinity);
+    error.growth = (error.growth * (1.0 + 3.0 * u) + 3.0 * u * stretch) * scale_ * kSlack;
     return error;
   }
 
@@ -125,15 +131,17 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
   if (epsilons.empty())
     epsilons = pixels ? std::vector<double>{36.0 / 255, 72.0 / 255, 108.0 / 255, 0.5, 1.0}
                       : std::vector<double>{0.001, 0.003, 0.01, 0.03, 0.1};
-  std::vector<double> stretches;
   for (const double epsilon : epsilons) {
     if (!(epsilon >= 0.0 && std::isfinite(epsilon)))
       throw InputError("certify", fmt::format("epsilon = {}; it cannot be negative", epsilon));
-    stretches.push_back(head_stretch(model, epsilon, pixels));
-    if (pixels && stretches.size() == 1)
-      stretches.resize(epsilons.size(), stretches.front());  // the same for all
-    if (stretches.size() == epsilons.size()) break;
   }
+  std::vector<double> stretches;  // for pixels the same at every ε
+  for (const double epsilon : epsilons)
+    stretches.push_back(pixels && !stretches.empty() ? stretches.front()
+                                                     : head_stretch(model, epsilon, pixels));
+  // Standardised pixels have been rounded: a difference and a quotient, of numbers that are themselves rounded.
+  const bool standardised = options.smallest_deviation != 1.0;
+  const double input_error = standardised ? 8.0 * 0x1p-24 : 0.0;
   const Rows rows(model);
   const auto rounding = pixels ? std::make_unique<FloatError>(model) : nullptr;
   Counts counts{std::vector<double>(epsilons.size()), std::vector<double>(epsilons.size())};
@@ -151,9 +159,10 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
     const at::Tensor margins =
         logits.gather(1, predicted.unsqueeze(1)).sub(logits);  // [N, C], 0 at the prediction
     const at::Tensor distances = rows.from(predicted);
-    const auto error = rounding ? rounding->of(inputs) : FloatError::Error{at::zeros({1}, at::kDouble), 0.0};
+    const auto error =
+        rounding ? rounding->of(inputs, input_error) : FloatError::Error{logits.abs().amax(1).mul(1e-9), 0.0};
     for (size_t e = 0; e < epsilons.size(); ++e) {
-      const double epsilon = epsilons[e] / options.smallest_deviation;
+      const double epsilon = epsilons[e] / options.smallest_deviation * (standardised ? 1.0 + 1e-6 : 1.0);
       const at::Tensor lost = error.here.add(error.growth * epsilon).mul(2.0).unsqueeze(1);
       const at::Tensor left = margins.sub(distances, stretches[e] * epsilon).sub(lost);
       const at::Tensor others =

@@ -1,6 +1,8 @@
 // Seals the model of a run, or of a bare folder, into another folder, and certifies it there.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/files.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
@@ -43,17 +45,23 @@ std::shared_ptr<const Source> split_of(const Run& run, bool is_run, std::string&
 
 }  // namespace
 
-SealResult seal_run(const fs::path& folder, const fs::path& out, double lipschitz) {
+SealResult seal_run(const fs::path& folder, const fs::path& out, std::optional<double> lipschitz) {
   const bool is_run = fs::exists(folder / "config.toml");
   if (fs::exists(out) && !(fs::is_directory(out) && fs::is_empty(out)))
     throw InputError("seal", fmt::format("{} is there already; choose another folder", out.string()));
   const Run run = is_run ? open_run(folder) : bare_run(folder);
   ConstraintSettings settings = run.options.constraint;
-  const double budget = lipschitz > 0.0 ? lipschitz : settings.lipschitz;
+  if (lipschitz && !(*lipschitz > 0.0 && std::isfinite(*lipschitz)))
+    throw InputError("seal", fmt::format("--lipschitz {}; it is a positive number", *lipschitz));
+  const double budget = lipschitz.value_or(settings.lipschitz);
   if (!is_run) settings.heads = "kv";
   if (!is_run && budget == 0.0)
     throw InputError("seal", fmt::format("{} is not a run, so it has no caps; name a bound with --lipschitz",
                                          folder.string()));
+  if (is_run && budget == 0.0 && !make_constraint(settings.options)->uses_cap())
+    throw InputError("seal",
+                     fmt::format("constraint.method = '{}' of {} has no caps; name a bound with --lipschitz",
+                                 settings.options.method, folder.string()));
   const ConstraintSet constraints(run.model->params(), settings, run.model->options().num_attention_heads);
   const std::vector<double> caps =
       budget > 0.0 ? caps_within(*run.model, constraints.params(), budget) : constraints.caps();
@@ -62,10 +70,16 @@ SealResult seal_run(const fs::path& folder, const fs::path& out, double lipschit
   if (split) result.loss_before = loss_of(run, split);
   result.changed = seal_model_(constraints.params(), caps);
   result.bound = certify(*run.model);
+  // What is stated has room for rounding above what was sealed: once or twice a little more.
+  for (double target = budget; budget > 0.0 && result.bound.lipschitz.value > budget;) {
+    target *= budget / result.bound.lipschitz.value * (1.0 - 1e-9);
+    seal_model_(constraints.params(), caps_within(*run.model, constraints.params(), target));
+    result.bound = certify(*run.model);
+  }
   if (split) result.loss_after = result.changed.empty() ? result.loss_before : loss_of(run, split);
   make_folder(out);
   write_model(*run.model, out, certificate_metadata(result.bound));
-  write_certificate(out / "certificate.json", certificate_of(out, *run.model, result.bound, std::nullopt));
+  write_certificate(out / "certificate.json", certificate_of(identity_of(out), *run.model, result.bound));
   for (const char* name : {"config.toml", "vocab.json", "merges.txt"})
     if (fs::exists(folder / name)) fs::copy_file(folder / name, out / name);
   return result;

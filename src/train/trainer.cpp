@@ -128,6 +128,10 @@ std::unique_ptr<Trainer> Trainer::resume(const Path& folder, const TrainListener
   const auto checkpoint = read_newest_checkpoint(folder, &trouble);
   if (listener.note && !trouble.empty())
     listener.note(fmt::format("an older checkpoint serves, because {}", trouble));
+  if (!checkpoint && std::filesystem::exists(folder / "model.safetensors"))
+    throw InputError("train",
+                     fmt::format("{} has a model but no checkpoint to go on from; train into another --out",
+                                 folder.string()));
   if (checkpoint)
     parts->restore(*checkpoint);
   else
@@ -157,6 +161,8 @@ void Trainer::Parts::restore(const Checkpoint& checkpoint) {
   if (state.budget) {
     state.budget->set_state(budget);
     use_caps_(state);
+    if (!state.constraints->all_proved())
+      throw InputError("train", "the checkpoint's weights are outside its caps: it is damaged");
   }
   state.loader->seek(checkpoint.loader_position);
   state.step = checkpoint.step;
@@ -190,6 +196,7 @@ void Trainer::Parts::save(bool due) {
   }
   write_checkpoint(folder, checkpoint);
   if (!due) state.constraints->prove_and_repair_();
+  std::filesystem::remove(folder / "certificate.json");  // it is about other weights
   write_model(*state.model, folder);
 }
 
@@ -229,8 +236,12 @@ EvaluationResult Trainer::Parts::evaluation() const {
 void Trainer::Parts::certify_now() {
   if (!summary.bounded) return;
   const CertifiedBound bound = certify(*state.model);
+  if (state.budget && bound.lipschitz.value > state.options.constraint.lipschitz)
+    throw PromiseError("train",
+                       fmt::format("the final bound is {}, above the budget of {}: please report this",
+                                   bound.lipschitz.value, state.options.constraint.lipschitz));
   write_model(*state.model, folder, certificate_metadata(bound));
-  write_certificate(folder / "certificate.json", certificate_of(folder, *state.model, bound, std::nullopt));
+  write_certificate(folder / "certificate.json", certificate_of(identity_of(folder), *state.model, bound));
 }
 
 // Validation, and the bound of the weights as they are.

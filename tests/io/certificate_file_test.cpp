@@ -30,7 +30,8 @@ struct Certified {
     }
     const CertifiedBound bound = certify(*model);
     write_model(*model, folder, certificate_metadata(bound));
-    write_certificate(path(), certificate_of(folder, *model, bound, 0.5 * bound.lipschitz.value));
+    write_certificate(path(),
+                      certificate_of(identity_of(folder), *model, bound, 0.5 * bound.lipschitz.value));
   }
   std::filesystem::path path() const { return folder / "certificate.json"; }
   Json json() const { return Json::parse(read_file(path())); }
@@ -81,7 +82,44 @@ TEST(CertificateFiles, AreRefusedWhereTheyAreNotAboutTheFolder) {
   refused([](Json& j) { j["layers"][1]["share"] = 0.9; }, "the share of");
   refused([](Json& j) { j["matrices"][0]["surprise"] = 1.0; }, "not known");
   refused([](Json& j) { j["matrices"][0]["shape"] = {1, 1}; }, "another shape");
+  refused([](Json& j) { j["matrices"][0]["method"] = "guess"; }, "which is not known");
+  refused([](Json& j) { j["certified_accuracy"] = 1.0; }, "no field of a certificate");
+  refused([](Json& j) { j["layers"][0]["note"] = 1; }, "'layers' holds something");
+  refused([](Json& j) { j["weights"]["note"] = 1; }, "'weights' holds something");
+  refused([](Json& j) { j["matrices"].back()["largest_entry"] = 0.0; }, "nothing asks for it");
+  refused([](Json& j) { j["matrices"].back()["scales"] = {2.0, 1.0, 1.0, 1.0}; }, "nothing asks for them");
   EXPECT_TRUE(certified.check().empty());
+}
+
+TEST(CertificateFiles, AreNotSeenInTwoWays) {
+  const Certified certified;
+  std::string text = read_file(certified.path());
+  text.insert(1, "\"lipschitz\": 1.0, ");
+  write_file(certified.path(), text);
+  EXPECT_ERROR(certified.check(), InputError, "'lipschitz' comes twice");
+}
+
+TEST(CertificateFiles, AreRefusedForAConfigurationThatIsNone) {
+  const Certified certified;
+  for (const char* damaged : {"", "{", "nonsense"}) {
+    write_file(certified.folder / "config.json", damaged);
+    EXPECT_ERROR(certified.check(), InputError, "is not JSON");
+  }
+}
+
+TEST(CertificateFiles, SpeakOfFloat16AndBfloat16WeightsToo) {
+  for (const at::ScalarType dtype : {at::kHalf, at::kBFloat16}) {
+    const Certified source;
+    const auto model = read_model(source.folder);
+    SafetensorsFile file;
+    for (const Param& param : model->params())
+      file.tensors.emplace_back(param.name, param.tensor.detach().to(dtype));
+    write_safetensors(source.folder / "model.safetensors", file);
+    ModelIdentity identity;
+    const auto rounded = read_identified_model(source.folder, identity);
+    write_certificate(source.path(), certificate_of(identity, *rounded, certify(*rounded)));
+    EXPECT_TRUE(source.check().empty());
+  }
 }
 
 TEST(CertificateFiles, AreRefusedForOtherWeightsAndConfigurations) {

@@ -132,7 +132,8 @@ TEST(CertifiedPredictionsOf, StandardisedPixelsCountInPlainOnes) {
   const auto standardised =
       certify_predictions(*model, source, {.epsilons = {0.04}, .smallest_deviation = 0.5});
   EXPECT_EQ(plain.shares[0].certified, standardised.shares[0].certified);
-  EXPECT_ERROR(certify_predictions(*model, source, {.epsilons = {-1.0}}), InputError, "cannot be negative");
+  EXPECT_ERROR(certify_predictions(*model, source, {.epsilons = {0.1, -1.0}}), InputError,
+               "cannot be negative");
 }
 
 }  // namespace
