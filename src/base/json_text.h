@@ -3,12 +3,17 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace bridle {
 
-// Throws InputError "[operation] origin: …" for text that is not JSON, and for a key that comes twice in one object.
+// What makes readers of the text disagree, in words: a key that comes twice in one object; NaN or Infinity, which some take
+// for numbers; a number beyond a double. None in text that is just not JSON.
+std::optional<std::string> json_flaw(std::string_view text);
+
+// Throws InputError "[operation] origin: …" for text with a flaw and for text that is not JSON.
 nlohmann::ordered_json parse_json(std::string_view text, const char* operation, const std::string& origin);
 
 }  // namespace bridle

@@ -212,7 +212,9 @@ void write_certificate(const Path& path, const Certificate& certificate) {
 }
 
 Certificate read_certificate(const Path& path) {
-  const Json json = parse_json(read_file(path), "check", path.string());
+  const std::string bytes = read_file(path);
+  if (const auto flaw = json_flaw(bytes)) refuse(fmt::format("{}: {}", path.string(), *flaw));
+  const Json json = parse_json(bytes, "check", path.string());
   if (number(json, "schema") != kSchema)
     refuse(fmt::format("schema is {}; it is 1", field(json, "schema").dump()));
   if (text(json, "formula") != "sound" || field(json, "certified") != true || text(json, "norm") != kNorm)

@@ -55,7 +55,7 @@ grep -q '"lipschitz":"' run/certificate.json && fail "a number is a text"
 expect 0 "valid" "$bridle" certify --check run/certificate.json
 expect 0 "the most that a search found" "$bridle" certify run --search 2
 expect 0 "cannot change" "$bridle" certify run --search 0 --predictions --epsilon 0.001,0.01
-expect 0 "within 0.01 of the first 4" "$bridle" certify run --search 0 --local 4 --radius 0.01
+expect 0 "of any one of the first 4" "$bridle" certify run --search 0 --local 4 --radius 0.01
 expect 0 "not a certificate" "$bridle" certify run --formula paper
 "$bridle" certify run --search 1 --json >facts.json
 "$python" - <<'P'
@@ -101,8 +101,11 @@ for folder in run mlp; do
   while read -r case code; do
     rm -rf tampered
     "$python" "$here/certificate_tampering.py" $folder tampered "$case"
-    expect "$code" "" "$bridle" certify --check tampered/certificate.json
-    expect "$code" "" "$python" "$checker" tampered/certificate.json
+    for check in "$bridle certify --check" "$python $checker"; do
+      got=0
+      $check tampered/certificate.json >verdict 2>&1 || got=$?
+      [ "$got" = "$code" ] || fail "$folder, $case: exit code $got instead of $code from $check: $(cat verdict)"
+    done
   done <<<"$cases"
 done
 

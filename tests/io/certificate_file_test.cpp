@@ -96,7 +96,7 @@ TEST(CertificateFiles, AreNotSeenInTwoWays) {
   std::string text = read_file(certified.path());
   text.insert(1, "\"lipschitz\": 1.0, ");
   write_file(certified.path(), text);
-  EXPECT_ERROR(certified.check(), InputError, "'lipschitz' comes twice");
+  EXPECT_ERROR(certified.check(), PromiseError, "'lipschitz' comes twice");
 }
 
 TEST(CertificateFiles, AreRefusedForAConfigurationThatIsNone) {

@@ -206,7 +206,7 @@ TEST(Trainer, SaysWhatIsWrongWithARecipe) {
   refused([](RunOptions& o) { o.data.name = "nothing"; }, "'nothing' is not in");
   refused([](RunOptions& o) { o.model.kind = "mlp"; },
           "does not fit the data set 'words', which holds tokens");
-  refused([](RunOptions& o) { o.model.vocab_size = 5; }, "model.vocab_size = 5 and's");
+  refused([](RunOptions& o) { o.model.vocab_size = 5; }, "model.vocab_size = 5 and");
   refused([](RunOptions& o) { o.data.order = "randon"; }, "did you mean 'random'?");
   refused([](RunOptions& o) { o.constraint.options.method = "soft_cup"; }, "soft_cap");
   refused([](RunOptions& o) { o.training.precision = "float16"; }, "training.precision = 'float16'");
