@@ -115,10 +115,22 @@ double head_stretch(const Model& model, double epsilon, bool pixels) {
   return trunk * std::sqrt(width / units) * kSlack;
 }
 
-struct Counts {
-  std::vector<double> certified;
-  std::vector<double> right;
-};
+std::vector<double> epsilons_of(const PredictionOptions& options, bool pixels) {
+  for (const double epsilon : options.epsilons) {
+    if (!(epsilon >= 0.0 && std::isfinite(epsilon)))
+      throw InputError("certify", fmt::format("epsilon = {}; it cannot be negative", epsilon));
+  }
+  if (!options.epsilons.empty()) return options.epsilons;
+  return pixels ? std::vector<double>{36.0 / 255, 72.0 / 255, 108.0 / 255, 0.5, 1.0}
+                : std::vector<double>{0.001, 0.003, 0.01, 0.03, 0.1};
+}
+
+// True where every other logit stays below the predicted one: [N]. `moved` bounds the change of each margin, [N, C].
+at::Tensor stands(const at::Tensor& logits, const at::Tensor& predicted, const at::Tensor& moved) {
+  const at::Tensor place = predicted.unsqueeze(1);
+  const at::Tensor left = logits.gather(1, place).sub(logits).sub(moved);
+  return left.scatter(1, place, std::numeric_limits<double>::infinity()).gt(0.0).all(1);
+}
 
 }  // namespace
 
@@ -127,14 +139,7 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
   const at::NoGradGuard no_gradients;
   const bool pixels = model.options().kind == "mlp";
   CertifiedPredictions result{.norm = pixels ? "l2" : "rms", .rounding = pixels ? "accounted" : "excluded"};
-  std::vector<double> epsilons = options.epsilons;
-  if (epsilons.empty())
-    epsilons = pixels ? std::vector<double>{36.0 / 255, 72.0 / 255, 108.0 / 255, 0.5, 1.0}
-                      : std::vector<double>{0.001, 0.003, 0.01, 0.03, 0.1};
-  for (const double epsilon : epsilons) {
-    if (!(epsilon >= 0.0 && std::isfinite(epsilon)))
-      throw InputError("certify", fmt::format("epsilon = {}; it cannot be negative", epsilon));
-  }
+  const std::vector<double> epsilons = epsilons_of(options, pixels);
   std::vector<double> stretches;  // for pixels the same at every ε
   for (const double epsilon : epsilons)
     stretches.push_back(pixels && !stretches.empty() ? stretches.front()
@@ -144,7 +149,7 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
   const double input_error = standardised ? 8.0 * 0x1p-24 : 0.0;
   const Rows rows(model);
   const auto rounding = pixels ? std::make_unique<FloatError>(model) : nullptr;
-  Counts counts{std::vector<double>(epsilons.size()), std::vector<double>(epsilons.size())};
+  for (const double epsilon : epsilons) result.shares.push_back({.epsilon = epsilon});
   double right = 0.0;
   const Evaluation batches(source, options.order);
   Pass pass{.dtype = at::kDouble};
@@ -156,20 +161,15 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
     const at::Tensor targets = batch.targets.reshape({-1});
     const at::Tensor predicted = logits.argmax(1);
     const at::Tensor is_right = predicted.eq(targets);
-    const at::Tensor margins =
-        logits.gather(1, predicted.unsqueeze(1)).sub(logits);  // [N, C], 0 at the prediction
     const at::Tensor distances = rows.from(predicted);
     const auto error =
         rounding ? rounding->of(inputs, input_error) : FloatError::Error{logits.abs().amax(1).mul(1e-9), 0.0};
     for (size_t e = 0; e < epsilons.size(); ++e) {
       const double epsilon = epsilons[e] / options.smallest_deviation * (standardised ? 1.0 + 1e-6 : 1.0);
       const at::Tensor lost = error.here.add(error.growth * epsilon).mul(2.0).unsqueeze(1);
-      const at::Tensor left = margins.sub(distances, stretches[e] * epsilon).sub(lost);
-      const at::Tensor others =
-          left.scatter(1, predicted.unsqueeze(1), std::numeric_limits<double>::infinity());
-      const at::Tensor holds = others.gt(0.0).all(1);
-      counts.certified[e] += holds.sum().item<double>();
-      counts.right[e] += holds.logical_and(is_right).sum().item<double>();
+      const at::Tensor holds = stands(logits, predicted, distances.mul(stretches[e] * epsilon).add(lost));
+      result.shares[e].certified += holds.sum().item<double>();
+      result.shares[e].certified_accuracy += holds.logical_and(is_right).sum().item<double>();
     }
     right += is_right.sum().item<double>();
     result.targets += targets.numel();
@@ -178,8 +178,10 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
   }
   const auto targets = static_cast<double>(result.targets);
   result.accuracy = right / targets;
-  for (size_t e = 0; e < epsilons.size(); ++e)
-    result.shares.push_back({epsilons[e], counts.certified[e] / targets, counts.right[e] / targets});
+  for (CertifiedShare& share : result.shares) {
+    share.certified /= targets;
+    share.certified_accuracy /= targets;
+  }
   return result;
 }
 

@@ -116,6 +116,73 @@ void check_at_least(const char* key, int64_t value, int64_t least) {
     throw InputError("settings", fmt::format("{} = {}; it must be at least {}", key, value, least));
 }
 
+void fit_to_images_(RunOptions& options, const DataSet& data) {
+  ModelOptions& model = options.model;
+  if (model.layer_sizes.empty()) {
+    model.layer_sizes = {3072};
+    model.layer_sizes.insert(model.layer_sizes.end(), model.hidden_sizes.begin(), model.hidden_sizes.end());
+    model.layer_sizes.push_back(data.outputs);
+  }
+  if (model.layer_sizes.front() != 3072 || model.layer_sizes.back() != data.outputs)
+    throw InputError(
+        "settings", fmt::format("model.layer_sizes go from {} to {}; the data has 3072 pixels and {} classes",
+                                model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
+  model.input_bound = options.data.standardize ? standardized_bound(data) : 1.0;
+}
+
+void fit_to_tokens_(RunOptions& options, const DataSet& data) {
+  ModelOptions& model = options.model;
+  if (model.vocab_size == 0) model.vocab_size = data.outputs;
+  if (model.real_vocab_size == 0) model.real_vocab_size = data.outputs;
+  if (model.vocab_size < data.outputs || model.real_vocab_size != data.outputs)
+    throw InputError(
+        "settings",
+        fmt::format("model.vocab_size = {} and real_vocab_size = {} do not fit the data's {} tokens; leave "
+                    "them out, or pad vocab_size alone",
+                    model.vocab_size, model.real_vocab_size, data.outputs));
+  if (model.max_position_embeddings == 0) model.max_position_embeddings = options.data.sequence_length;
+  if (model.positions == "learned" && model.max_position_embeddings < options.data.sequence_length)
+    throw InputError("settings",
+                     fmt::format("model.max_position_embeddings = {} is less than data.sequence_length = {}",
+                                 model.max_position_embeddings, options.data.sequence_length));
+}
+
+void check_range(const char* key, bool good, double value, const char* range) {
+  if (!good) throw InputError("settings", fmt::format("{} = {}; it {}", key, value, range));
+}
+
+// A budget constrains keys and values head by head unless told otherwise, and proves every step.
+void resolve_constraint_(RunOptions& options) {
+  ConstraintSettings& c = options.constraint;
+  const bool budget = c.lipschitz != 0.0;
+  check_range("constraint.lipschitz", c.lipschitz >= 0.0 && std::isfinite(c.lipschitz), c.lipschitz,
+              "is a positive number, or 0 for no budget");
+  if (c.heads == "auto") c.heads = budget ? "kv" : "whole";
+  check_one_of("constraint.heads", c.heads, {"whole", "kv", "qkv"});
+  check_one_of("constraint.caps", c.caps, {"moving", "uniform"});
+  const auto method =
+      make_constraint(c.options);  // throws, naming the nearest, where there is no such method
+  check_range("constraint.sigma_max", c.sigma_max > 0.0 && std::isfinite(c.sigma_max), c.sigma_max,
+              "must be positive");
+  check_range("constraint.embedding_cap", c.embedding_cap >= 0.0, c.embedding_cap,
+              "is positive, or 0 for none");
+  check_range("constraint.cap_rate", c.cap_rate > 0.0 && c.cap_rate <= 0.5, c.cap_rate,
+              "is positive and at most 0.5");
+  check_at_least("constraint.move_every", c.move_every, 1);
+  check_at_least("constraint.prove_every", c.prove_every, 1);
+  if (options.optimizer.method != "muon" && method->needs_update_bound())
+    throw InputError("settings", fmt::format("constraint.method = '{}' needs updates of known norm, which "
+                                             "optimizer.method = '{}' does not have; use "
+                                             "muon, or a constraint such as normalize",
+                                             c.options.method, options.optimizer.method));
+  if (budget && !method->uses_cap())
+    throw InputError("settings",
+                     fmt::format("constraint.method = '{}' has no cap to keep a budget with; use soft_cap or "
+                                 "another that has",
+                                 c.options.method));
+  if (budget) c.prove_every = 1;
+}
+
 }  // namespace
 
 Settings run_settings(RunOptions& options) {
@@ -163,76 +230,23 @@ Order order_named(const std::string& name) {
 
 RunOptions resolved(RunOptions options, const DataSet& data) {
   const bool images = data.kind == DataKind::images;
-  ModelOptions& model = options.model;
-  if (images != (model.kind == "mlp"))
+  if (images != (options.model.kind == "mlp"))
     throw InputError("settings",
                      fmt::format("model.kind = '{}' does not fit the data set '{}', which holds {}",
-                                 model.kind, data.name, images ? "images" : "tokens"));
-  if (images && model.layer_sizes.empty()) {
-    model.layer_sizes = {3072};
-    model.layer_sizes.insert(model.layer_sizes.end(), model.hidden_sizes.begin(), model.hidden_sizes.end());
-    model.layer_sizes.push_back(data.outputs);
-  }
-  if (images && (model.layer_sizes.front() != 3072 || model.layer_sizes.back() != data.outputs))
-    throw InputError(
-        "settings", fmt::format("model.layer_sizes go from {} to {}; the data has 3072 pixels and {} classes",
-                                model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
-  if (images) model.input_bound = options.data.standardize ? standardized_bound(data) : 1.0;
-  if (!images && model.vocab_size == 0) model.vocab_size = data.outputs;
-  if (!images && model.real_vocab_size == 0) model.real_vocab_size = data.outputs;
-  if (!images && (model.vocab_size < data.outputs || model.real_vocab_size != data.outputs))
-    throw InputError(
-        "settings",
-        fmt::format("model.vocab_size = {} and real_vocab_size = {} do not fit the data's {} tokens; leave "
-                    "them out, or pad vocab_size alone",
-                    model.vocab_size, model.real_vocab_size, data.outputs));
-  if (!images && model.max_position_embeddings == 0)
-    model.max_position_embeddings = options.data.sequence_length;
-  if (!images && model.positions == "learned" && model.max_position_embeddings < options.data.sequence_length)
-    throw InputError("settings",
-                     fmt::format("model.max_position_embeddings = {} is less than data.sequence_length = {}",
-                                 model.max_position_embeddings, options.data.sequence_length));
-  const bool budget = options.constraint.lipschitz != 0.0;
-  if (options.constraint.heads == "auto") options.constraint.heads = budget ? "kv" : "whole";
-  check_one_of("constraint.heads", options.constraint.heads, {"whole", "kv", "qkv"});
-  model = resolved(chosen_for(model, {.keys = options.constraint.choose,
-                                      .lipschitz = options.constraint.lipschitz,
-                                      .embedding_cap = options.constraint.embedding_cap,
-                                      .by_head = roles_by_head(options.constraint.heads)}));
+                                 options.model.kind, data.name, images ? "images" : "tokens"));
+  images ? fit_to_images_(options, data) : fit_to_tokens_(options, data);
+  resolve_constraint_(options);
+  options.model = resolved(chosen_for(options.model, {.keys = options.constraint.choose,
+                                                      .lipschitz = options.constraint.lipschitz,
+                                                      .embedding_cap = options.constraint.embedding_cap,
+                                                      .by_head = roles_by_head(options.constraint.heads)}));
   order_named(options.data.order);
-  make_constraint(options.constraint.options);  // throws, naming the nearest, where there is no such method
-  if (!(options.constraint.sigma_max > 0.0 && std::isfinite(options.constraint.sigma_max)))
-    throw InputError("settings", fmt::format("constraint.sigma_max = {}; it must be positive",
-                                             options.constraint.sigma_max));
-  if (!(options.constraint.embedding_cap >= 0.0))
-    throw InputError("settings", fmt::format("constraint.embedding_cap = {}; it is positive, or 0 for none",
-                                             options.constraint.embedding_cap));
-  if (options.optimizer.method != "muon" &&
-      make_constraint(options.constraint.options)->needs_update_bound()) {
-    throw InputError("settings", fmt::format("constraint.method = '{}' needs updates of known norm, which "
-                                             "optimizer.method = '{}' does not have; use "
-                                             "muon, or a constraint such as normalize",
-                                             options.constraint.options.method, options.optimizer.method));
-  }
-  check_one_of("constraint.caps", options.constraint.caps, {"moving", "uniform"});
-  check_at_least("constraint.move_every", options.constraint.move_every, 1);
-  if (!(options.constraint.cap_rate > 0.0 && options.constraint.cap_rate <= 0.5))
-    throw InputError("settings", fmt::format("constraint.cap_rate = {}; it is positive and at most 0.5",
-                                             options.constraint.cap_rate));
-  if (budget && !make_constraint(options.constraint.options)->uses_cap())
-    throw InputError(
-        "settings",
-        fmt::format(
-            "constraint.method = '{}' has no cap to keep a budget with; use soft_cap or another that has",
-            options.constraint.options.method));
-  if (budget) options.constraint.prove_every = 1;
   check_one_of("training.precision", options.training.precision, {"float32", "bfloat16"});
   check_at_least("training.steps", options.training.steps, 1);
   check_at_least("training.accumulate", options.training.accumulate, 1);
   check_at_least("training.log_every", options.training.log_every, 1);
   check_at_least("training.evaluate_every", options.training.evaluate_every, 0);
   check_at_least("training.checkpoint_every", options.training.checkpoint_every, 0);
-  check_at_least("constraint.prove_every", options.constraint.prove_every, 1);
   schedule_factor(options.schedule, 0, options.training.steps);
   return options;
 }
