@@ -39,7 +39,6 @@ struct ConstraintSettings {
       0.0;  // budget: the sound bound of the caps in force is at most this; 0: sigma_max instead
   std::string caps = "moving";  // with a budget: moving, or uniform
   double cap_rate = 0.08;       // moving: the most that the logarithm of a cap moves at once
-  double cap_hold = 0.0;        // moving: pull of a cap back to where it began; 0: none
   std::string choose = {};      // with a budget: keys of the model that it may set; "all"
   int64_t move_every = 10;      // moving: steps between moves
   double embedding_cap = 1.0;   // RMS of a row; 0: none

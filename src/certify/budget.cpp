@@ -52,7 +52,6 @@ Budget::Budget(const Model& model, const std::vector<Param>& params, const Budge
   const double log_cap = largest_that_fits(std::log(kLeastCap), std::log(kLargestCap),
                                            [&](double x) { return fits(uniform(std::exp(x))); });
   caps_ = uniform(std::max(kLeastCap, std::exp(log_cap)));
-  first_caps_ = caps_;
   bound_ = bound_of(caps_);
 }
 
@@ -110,8 +109,7 @@ void Budget::tighten(double rate) {
   }
 }
 
-// How much better than the average a unit of log L is spent on each weight, in units of the typical difference, less the
-// pull back to where its cap began: prices say what is good now, and a branch that is shut early is never learned.
+// How much better than the average a unit of log L is spent on each weight, in units of the typical difference.
 std::vector<double> Budget::merits(const std::vector<double>& costs) const {
   double price = 0.0;
   double cost = 0.0;
@@ -125,9 +123,7 @@ std::vector<double> Budget::merits(const std::vector<double>& costs) const {
   std::vector<double> merits(costs.size());
   if (spread == 0.0) return merits;
   for (size_t i = 0; i < costs.size(); ++i)
-    if (costs[i] > 0.0)
-      merits[i] =
-          (prices_[i] / costs[i] - average) / spread - options_.hold * std::log(caps_[i] / first_caps_[i]);
+    if (costs[i] > 0.0) merits[i] = (prices_[i] / costs[i] - average) / spread;
   return merits;
 }
 

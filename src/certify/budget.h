@@ -17,7 +17,6 @@ struct BudgetOptions {
   double lipschitz = 0.0;
   bool moving = true;
   double rate = 0.08;   // the most that log cap moves at once
-  double hold = 0.0;    // pull of log cap back to where it began, in units of merit
   double memory = 0.9;  // of the average of p_i, a move
   double embedding_cap = 1.0;
 };
@@ -53,7 +52,6 @@ class Budget {
   std::vector<Param> params_;
   BudgetOptions options_;
   std::vector<double> caps_;
-  std::vector<double> first_caps_;
   std::vector<double> seen_;    // sum of p since the last move
   std::vector<double> prices_;  // averaged
   UpperBound bound_;

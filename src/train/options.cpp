@@ -70,7 +70,6 @@ Settings constraint_settings(ConstraintSettings& o) {
            "budget, kept at every step (--lipschitz); 0: sigma_max instead"},
           {"constraint.caps", &o.caps, "with a budget: moving, or uniform"},
           {"constraint.cap_rate", &o.cap_rate, "moving: the most that the logarithm of a cap moves at once"},
-          {"constraint.cap_hold", &o.cap_hold, "moving: pull of a cap back to where it began; 0: none"},
           {"constraint.choose", &o.choose,
            "with a budget: keys of the model that it may set, or all (docs/training.md)"},
           {"constraint.move_every", &o.move_every, "moving: steps between moves"},
@@ -169,7 +168,6 @@ void resolve_constraint_(RunOptions& options) {
               "is positive, or 0 for none");
   check_range("constraint.cap_rate", c.cap_rate > 0.0 && c.cap_rate <= 0.5, c.cap_rate,
               "is positive and at most 0.5");
-  check_range("constraint.cap_hold", c.cap_hold >= 0.0, c.cap_hold, "cannot be negative");
   check_at_least("constraint.move_every", c.move_every, 1);
   check_at_least("constraint.prove_every", c.prove_every, 1);
   if (options.optimizer.method != "muon" && method->needs_update_bound())

@@ -56,7 +56,6 @@ struct Trainer::Parts {
                                    BudgetOptions{.lipschitz = options.constraint.lipschitz,
                                                  .moving = options.constraint.caps == "moving",
                                                  .rate = options.constraint.cap_rate,
-                                                 .hold = options.constraint.cap_hold,
                                                  .embedding_cap = options.constraint.embedding_cap});
     OptimizerOptions optimizer = options.optimizer;
     if (options.training.precision == "bfloat16") optimizer.product_dtype = at::kBFloat16;
