@@ -236,10 +236,9 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                                  options.model.kind, data.name, images ? "images" : "tokens"));
   images ? fit_to_images_(options, data) : fit_to_tokens_(options, data);
   resolve_constraint_(options);
-  options.model = resolved(chosen_for(options.model, {.keys = options.constraint.choose,
-                                                      .lipschitz = options.constraint.lipschitz,
-                                                      .embedding_cap = options.constraint.embedding_cap,
-                                                      .by_head = roles_by_head(options.constraint.heads)}));
+  options.model = resolved(options.constraint.lipschitz == 0.0
+                               ? options.model
+                               : chosen_for_budget(options.model, options.constraint.choose));
   order_named(options.data.order);
   check_one_of("training.precision", options.training.precision, {"float32", "bfloat16"});
   check_at_least("training.steps", options.training.steps, 1);
