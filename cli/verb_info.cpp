@@ -43,8 +43,12 @@ nlohmann::ordered_json run_facts(const std::string& folder) {
                                {"parameters", parameters},
                                {"optimizer", run.options.optimizer.method},
                                {"constraint", run.options.constraint.options.method},
-                               {"sigma_max", run.options.constraint.sigma_max},
                                {"steps", run.options.training.steps}};
+  const ConstraintSettings& constraint = run.options.constraint;
+  if (constraint.lipschitz > 0.0)
+    facts["budget"] = constraint.lipschitz;  // sigma_max plays no part then
+  else
+    facts["sigma_max"] = constraint.sigma_max;
   std::ifstream metrics(run.folder / "metrics.jsonl");
   for (std::string line; std::getline(metrics, line);) {  // the last word on everything that was measured
     const auto entry = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);

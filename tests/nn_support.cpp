@@ -52,6 +52,15 @@ ModelOptions small_transformer() {
           .max_position_embeddings = 8};
 }
 
+std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation) {
+  auto model = make_model(options, 1);
+  const at::NoGradGuard no_gradients;
+  uint64_t seed = 1;
+  for (const Param& param : model->params())
+    param.tensor.copy_(normal(param.tensor.sizes(), seed++).mul(deviation));
+  return model;
+}
+
 double largest_rms(const at::Tensor& x) {
   return x.detach().to(at::kDouble).square().mean(-1).max().sqrt().item<double>();
 }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "bridle/nn.h"
@@ -30,6 +31,9 @@ struct Bench {
 };
 
 ModelOptions small_transformer();
+
+// Every weight normal, the ones that begin at zero too; float32.
+std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation = 0.3);
 
 double largest_rms(const at::Tensor& x);  // over the last dimension
 

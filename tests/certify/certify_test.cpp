@@ -16,15 +16,6 @@
 namespace bridle {
 namespace {
 
-std::unique_ptr<Model> random_model(ModelOptions options, double deviation = 0.3) {
-  auto model = make_model(options, 1);
-  const at::NoGradGuard no_gradients;
-  uint64_t seed = 1;
-  for (const Param& param : model->params())
-    param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
-  return model;
-}
-
 // Every option that changes the walk, one at a time and together.
 std::vector<ModelOptions> families() {
   std::vector<ModelOptions> list(10, test::small_transformer());
@@ -49,7 +40,7 @@ std::vector<ModelOptions> families() {
 
 TEST(ACertificate, HoldsAndChecksForEveryFamily) {
   for (const ModelOptions& options : families()) {
-    const auto model = random_model(options);
+    const auto model = test::random_model(options);
     const CertifiedBound bound = certify(*model, 0.25);
     EXPECT_TRUE(check_bound(*model, bound).empty());
     EXPECT_NEAR(bound.domain_radius, bound.token_radius + 0.25, 1e-9);
@@ -67,7 +58,7 @@ TEST(ACertificate, HoldsAndChecksForEveryFamily) {
 
 TEST(ACertificate, IsRefusedOnceAnyNumberIsLowered) {
   for (const ModelOptions& options : families()) {
-    const auto model = random_model(options);
+    const auto model = test::random_model(options);
     const CertifiedBound good = certify(*model);
     constexpr double less = 1.0 - 1e-4;
     const auto refused = [&](const CertifiedBound& bad, const std::string& what) {
@@ -135,7 +126,7 @@ TEST(ACertificate, IsRefusedOnceAnyNumberIsLowered) {
 }
 
 TEST(ACertificate, IsRefusedForOtherWeights) {
-  const auto model = random_model(test::small_transformer());
+  const auto model = test::random_model(test::small_transformer());
   const CertifiedBound good = certify(*model);
   for (const Param& param : model->params()) {
     const at::NoGradGuard no_gradients;
@@ -151,7 +142,7 @@ TEST(ACertificate, IsRefusedForOtherWeights) {
 }
 
 TEST(ACertificate, ThatSaysMoreThanItMustIsValidButNotTight) {
-  const auto model = random_model(test::small_transformer());
+  const auto model = test::random_model(test::small_transformer());
   CertifiedBound loose = certify(*model);
   loose.lipschitz = {2.0 * loose.lipschitz.value, loose.lipschitz.log10 + std::log10(2.0)};
   const auto remarks = check_bound(*model, loose);
@@ -174,7 +165,7 @@ TEST(ACertificate, ThatSaysMoreThanItMustIsValidButNotTight) {
 
 TEST(ACertificate, HasAnyExponent) {
   ModelOptions options{.kind = "mlp", .layer_sizes = std::vector<int64_t>(40, 4)};
-  const auto model = random_model(options, 1e30);
+  const auto model = test::random_model(options, 1e30);
   const CertifiedBound bound = certify(*model);
   EXPECT_TRUE(std::isinf(bound.lipschitz.value));
   EXPECT_GT(bound.lipschitz.log10, 1100.0);
@@ -188,14 +179,15 @@ TEST(ACertificate, IsNotGivenWithoutABound) {
   ModelOptions options = test::small_transformer();
   options.norm = "layer_norm";
   options.norm_epsilon = 0.0;
-  EXPECT_ERROR(certify(*random_model(options)), PromiseError, "no finite bound");
-  EXPECT_ERROR(certify(*random_model(test::small_transformer()), -1.0), InputError, "cannot be negative");
+  EXPECT_ERROR(certify(*test::random_model(options)), PromiseError, "no finite bound");
+  EXPECT_ERROR(certify(*test::random_model(test::small_transformer()), -1.0), InputError,
+               "cannot be negative");
 }
 
 TEST(ALocalBound, IsSmallerThanTheGlobalOneAndHolds) {
   ModelOptions options = test::small_transformer();
   options.softmax_scale = 8.0;
-  const auto model = random_model(options, 0.2);
+  const auto model = test::random_model(options, 0.2);
   {
     const at::NoGradGuard no_gradients;  // one token is much larger than the others
     for (const Param& param : model->params())

@@ -20,13 +20,7 @@ expect() {
   case "$output" in *"$part"*) ;; *) fail "'$part' is not in what $* prints: $output" ;; esac
 }
 
-"$python" - >text <<'P'
-import random
-random.seed(1)
-words = "the whale and captain of sea ship white old harpoon never in a boat".split()
-for _ in range(2000):
-    print(" ".join(random.choice(words) for _ in range(5)))
-P
+"$here/e2e/words.py" 2000 >text
 "$bridle" data import words --text text >/dev/null 2>&1
 cat >recipe.toml <<'P'
 [data]
@@ -118,6 +112,30 @@ expect 2 "goes with --seal" "$bridle" certify run --lipschitz 3
 expect 1 "cannot be negative" "$bridle" certify run --radius -1
 expect 1 "a positive number" "$bridle" train recipe.toml --out other --lipschitz -1
 [ ! -e other ] || fail "a refused budget left a folder"
-sed 's/"norm": "none"/"norm": "layer_norm"/; s/"norm_epsilon": [0-9.e-]*/"norm_epsilon": 0.0/' run/config.json >bare/config.json
-expect 1 "is missing" "$bridle" certify bare --search 0
+# LayerNorm stretches without limit where its ε is 0.
+mkdir normed && "$python" - <<'P'
+import json, random, struct
+random.seed(3)
+config = {"model_type": "bridle", "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4,
+          "vocab_size": 3, "max_position_embeddings": 4, "norm": "layer_norm", "norm_epsilon": 0.0}
+json.dump(config, open("normed/config.json", "w"))
+block = "model.layers.0."
+shapes = {"model.embed_tokens.weight": [3, 4], "lm_head.weight": [3, 4], "model.norm.weight": [4],
+          block + "input_layernorm.weight": [4], block + "post_attention_layernorm.weight": [4],
+          block + "mlp.up_proj.weight": [4, 4], block + "mlp.down_proj.weight": [4, 4]}
+shapes.update({f"{block}self_attn.{p}_proj.weight": [4, 4] for p in "qkvo"})
+header, data = {}, b""
+for name, shape in shapes.items():
+    count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+    header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * count]}
+    data += struct.pack(f"<{count}f", *(random.gauss(0, 0.3) for _ in range(count)))
+text = json.dumps(header).encode()
+open("normed/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+P
+expect 3 "no finite bound" "$bridle" certify normed --search 0
+[ ! -e normed/certificate.json ] || fail "a model without a bound has a certificate"
+sed -i 's/"norm_epsilon": 0.0/"norm_epsilon": 0.01/' normed/config.json
+expect 0 "Lipschitz bound" "$bridle" certify normed --search 0
+head -c 200 normed/model.safetensors >cut && mv cut normed/model.safetensors
+expect 1 "model.safetensors" "$bridle" certify normed --search 0
 echo "certificates hold, and nothing else does"

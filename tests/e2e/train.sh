@@ -17,13 +17,7 @@ expect() {
   case "$output" in *"$part"*) ;; *) fail "'$part' is not in what $* prints: $output" ;; esac
 }
 
-python3 - >text <<'P'
-import random
-random.seed(1)
-words = "the whale and captain of sea ship white old harpoon never in a boat".split()
-for _ in range(3000):
-    print(" ".join(random.choice(words) for _ in range(5)))
-P
+"$here/words.py" 3000 >text
 "$bridle" data import words --text text >/dev/null 2>&1
 cat >recipe.toml <<'P'
 [data]

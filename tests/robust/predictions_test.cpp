@@ -35,21 +35,12 @@ class Labelled : public Source {
   at::Tensor inputs_, labels_;
 };
 
-std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation) {
-  auto model = make_model(options, 1);
-  const at::NoGradGuard no_gradients;
-  uint64_t seed = 1;
-  for (const Param& param : model->params())
-    param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
-  return model;
-}
-
 const ModelOptions kMlp{.kind = "mlp", .layer_sizes = {12, 16, 4}, .final_scale = 2.0};
 
 at::Tensor pixels() { return test::normal({64, 12}, 9, at::kFloat).abs().clamp_max(1.0); }
 
 TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
-  const auto model = random_model(kMlp, 0.3);
+  const auto model = test::random_model(kMlp, 0.3);
   const auto source = std::make_shared<Labelled>(*model, pixels());
   const auto result = certify_predictions(*model, source, {.epsilons = {0.0, 0.01, 0.05, 0.2, 10.0}});
   EXPECT_EQ(result.norm, "l2");
@@ -68,7 +59,7 @@ TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
 // One image at a time, so that each share says whether this image is certified. The attack climbs the margin to the
 // likeliest other class, from many random points.
 TEST(CertifiedClasses, AreNotChangedByAnAttackInsideTheRadius) {
-  const auto model = random_model(kMlp, 0.3);
+  const auto model = test::random_model(kMlp, 0.3);
   const at::Tensor images = pixels();
   Pass pass{.dtype = at::kFloat};
   int certified = 0;
@@ -103,7 +94,7 @@ TEST(CertifiedClasses, AreNotChangedByAnAttackInsideTheRadius) {
 }
 
 TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
-  const auto model = random_model(test::small_transformer(), 0.3);
+  const auto model = test::random_model(test::small_transformer(), 0.3);
   const at::Tensor tokens = random_integers({6, 8}, 7, {.seed = 1, .stream = Stream::test});
   const auto source = std::make_shared<Labelled>(*model, tokens);
   const auto result = certify_predictions(*model, source, {.epsilons = {0.0, 1e-4, 1e-3, 1e-2, 100.0}});
@@ -126,7 +117,7 @@ TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
 }
 
 TEST(CertifiedPredictionsOf, StandardisedPixelsCountInPlainOnes) {
-  const auto model = random_model(kMlp, 0.3);
+  const auto model = test::random_model(kMlp, 0.3);
   const auto source = std::make_shared<Labelled>(*model, pixels());
   const auto plain = certify_predictions(*model, source, {.epsilons = {0.08}});
   const auto standardised =
