@@ -164,8 +164,8 @@ class Model {
   virtual at::Tensor embed(const at::Tensor& inputs, Pass& pass) const = 0;
   virtual at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const = 0;
 
-  // Forward, loss and (if wanted) backward in one fused pass, where there is one for this model, this device and such a pass: for
-  // transformers in bfloat16. Its twin is `forward` with LibTorch's gradients.
+  // Forward, loss and (if wanted) backward in one fused pass, where there is one for this model, this device and such a pass, in
+  // bfloat16. Its twin is `forward` with LibTorch's gradients.
   virtual std::optional<LossAndGradients> fused_loss(const at::Tensor& /*inputs*/,
                                                      const at::Tensor& /*targets*/, const Pass& /*pass*/,
                                                      bool /*gradients*/) const {
@@ -190,6 +190,7 @@ class Model {
 
  protected:
   explicit Model(ModelOptions options) : options_(std::move(options)) {}
+  bool fusible(const Pass& pass) const;  // bfloat16, nothing recorded, and float32 weights on a CPU
   ModelOptions options_;
   std::vector<Param> params_;
 };

@@ -71,20 +71,48 @@ BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t
   }
 }
 
-// 64 rows at a time: they and a block of columns stay in the first cache.
+// Asks for the memory that a block's end will touch, while its product is computed.
+template <Epilogue epilogue>
+BRIDLE_INLINE void prefetch_block(const LinearTask& task, int64_t row, int64_t column) {
+  for (int64_t i = row; i < row + kBlock; ++i) {
+    if constexpr (epilogue != Epilogue::logits)
+      __builtin_prefetch(task.out + i * task.out_stride + column, 1);
+    if constexpr (epilogue == Epilogue::activate)
+      __builtin_prefetch(task.slope + i * task.out_stride + column, 1);
+    if constexpr (epilogue == Epilogue::times)
+      __builtin_prefetch(task.slope + i * task.out_stride + column, 0);
+    if constexpr (epilogue == Epilogue::logits || epilogue == Epilogue::residual) {
+      __builtin_prefetch(task.stream + i * task.stream_stride + column, 1);
+      __builtin_prefetch(task.stream + i * task.stream_stride + column + kLanes, 1);
+    }
+  }
+}
+
+// 64 rows and up to 256 terms of the sum at a time: they stay in the first cache beside a block of columns. Sums of more terms
+// wait in the second.
 template <Epilogue epilogue, ActivationKind kind = ActivationKind::relu>
 void linear_with(const LinearTask& task) {
-  constexpr int64_t kRows = 2 * kBlock;
-  alignas(64) float sums[kBlock * kBlock];
+  constexpr int64_t kRows = 2 * kBlock, kBlocks = 8, kSteps = 8;
+  alignas(64) float sums[kBlocks * kRows * kBlock];
   for (int64_t top = 0; top < task.rows; top += kRows) {
     const int64_t bottom = top + kRows < task.rows ? top + kRows : task.rows;
-    for (int64_t block = task.first_block; block < task.end_block; ++block) {
-      const uint32_t* right = task.right + block * task.steps * kPairsPerStep;
-      for (int64_t row = top; row < bottom; row += kBlock) {
-        multiply(rows_at(task.left + row * task.left_stride, task.left_stride), right, task.steps, false,
-                 sums, kBlock);
-        for (int64_t i = 0; i < kBlock; ++i)
-          finish_row<epilogue, kind>(task, sums + i * kBlock, row + i, block * kBlock);
+    for (int64_t first = task.first_block; first < task.end_block; first += kBlocks) {
+      const int64_t end = first + kBlocks < task.end_block ? first + kBlocks : task.end_block;
+      for (int64_t step = 0; step < task.steps; step += kSteps) {
+        const bool last = step + kSteps >= task.steps;
+        const int64_t steps = last ? task.steps - step : kSteps;
+        for (int64_t block = first; block < end; ++block) {
+          const uint32_t* right = task.right + (block * task.steps + step) * kPairsPerStep;
+          for (int64_t row = top; row < bottom; row += kBlock) {
+            float* own = sums + ((block - first) * 2 + (row - top) / kBlock) * kBlock * kBlock;
+            if (last) prefetch_block<epilogue>(task, row, block * kBlock);
+            multiply(rows_at(task.left + row * task.left_stride + step * kStep, task.left_stride), right,
+                     steps, step > 0, own, kBlock);
+            if (!last) continue;
+            for (int64_t i = 0; i < kBlock; ++i)
+              finish_row<epilogue, kind>(task, own + i * kBlock, row + i, block * kBlock);
+          }
+        }
       }
     }
   }

@@ -9,11 +9,9 @@ namespace bridle {
 namespace {
 
 constexpr int64_t kBlock = amx::kBlock;
-constexpr int64_t kStridePadding = 32;    // so that rows do not all fall into the same sets of a cache
-constexpr int64_t kTileRows = 64;         // that go through several layers while they are in the cache
-constexpr int64_t kPartRows = 256;        // of a product that a member takes at once
-constexpr int64_t kChunkBytes = 1 << 20;  // of packed weights, read again for every part: half of an L2 cache
-constexpr int64_t kGradientDepth = 1024;  // rows that a weight's gradient adds up at once
+constexpr int64_t kTileRows = 64;            // that go through several layers while they are in the cache
+constexpr int64_t kPartRows = 256;           // of a product that a member takes at once
+constexpr int64_t kGradientDepth = 1024;     // rows that a weight's gradient adds up at once
 constexpr int64_t kLogitElements = 1 << 26;  // of a chunk of logits
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -49,9 +47,9 @@ void FusedSums::start(const FusedModel& model) {
 template <class Visit>
 void FusedGroup::visit_memory(const Visit& visit) {
   const int64_t rows = shape_.group * shape_.rows;
-  const auto matrix = [&](Matrix& m, int64_t columns, int64_t count) {
+  const auto matrix = [&](FusedMatrix& m, int64_t columns, int64_t count) {
     m.columns = columns;
-    m.stride = columns + kStridePadding;
+    m.stride = FusedMatrix::stride_of(columns);
     visit(m.data, count * m.stride);
   };
   for (Layer& layer : layers_) {
@@ -63,15 +61,13 @@ void FusedGroup::visit_memory(const Visit& visit) {
     matrix(layer.slope, model_.inner, rows);
     visit(layer.log_sums, rows * model_.options.num_attention_heads);
   }
-  for (Matrix* m : {&last_, &d_out_, &d_middle_, &d_heads_}) matrix(*m, model_.size, rows);
+  for (FusedMatrix* m : {&last_, &d_out_, &d_middle_, &d_heads_}) matrix(*m, model_.size, rows);
   matrix(d_active_, model_.inner, rows);
   matrix(d_qkv_, 3 * model_.size, rows);
   visit(stream_, rows * model_.size);
   matrix(d_logits_, model_.classes, logit_rows(model_, rows));
   visit(logits_, logit_rows(model_, rows) * model_.classes);
-  visit(packed_left_, packed_size(model_.size, kGradientDepth));
-  for (int member = 0; member < team_.threads(); ++member) {
-    visit(packed_right_[static_cast<size_t>(member)], packed_size(kGradientColumns, kGradientDepth));
+  for (int member = 0; member < ops_.team().threads(); ++member) {
     auto* scratch = static_cast<std::byte*>(attention_scratch_[static_cast<size_t>(member)]);
     visit(scratch, bridle::attention_scratch(shape_.rows, model_.head_size));
     attention_scratch_[static_cast<size_t>(member)] = scratch;
@@ -79,63 +75,12 @@ void FusedGroup::visit_memory(const Visit& visit) {
 }
 
 FusedGroup::FusedGroup(const FusedModel& model, const FusedShape& shape, Team team)
-    : model_(model), shape_(shape), team_(team), layers_(model.layers.size()) {
-  packed_right_.resize(static_cast<size_t>(team.threads()));
+    : model_(model), shape_(shape), ops_(model.kernels, team, model.size), layers_(model.layers.size()) {
   attention_scratch_.resize(static_cast<size_t>(team.threads()));
   int64_t bytes = 0;
   visit_memory([&]<class T>(T*&, int64_t count) { bytes += Arena::size_of<T>(count); });
   memory_.reserve(bytes);
   visit_memory([&]<class T>(T*& place, int64_t count) { place = memory_.take<T>(count); });
-}
-
-// Rows [first, first + rows) of left times the weight, in chunks of columns that stay in a cache.
-void FusedGroup::linear(const FusedWeight& weight, Way way, const Matrix& left, LinearTask task,
-                        int64_t first, int64_t rows) const {
-  const int64_t depth = way == Way::forward ? weight.in() : weight.out();
-  const int64_t blocks = (way == Way::forward ? weight.out() : weight.in()) / kBlock;
-  const int64_t chunk = std::clamp<int64_t>(kChunkBytes / (2 * depth * kBlock), 1, blocks);
-  const int64_t parts = (rows + kPartRows - 1) / kPartRows;
-  task.right = way == Way::forward ? weight.forward() : weight.backward();
-  task.steps = depth / amx::kStep;
-  task.left_stride = left.stride;
-  team_.each(parts * ((blocks + chunk - 1) / chunk), [&](int64_t item, int) {
-    LinearTask part = task;
-    const int64_t row = first + item % parts * kPartRows;
-    part.rows = std::min(kPartRows, first + rows - row);
-    part.left = left.row(row);
-    part.first_block = item / parts * chunk;
-    part.end_block = std::min(blocks, part.first_block + chunk);
-    if (task.out != nullptr) part.out = task.out + row * task.out_stride;
-    if (task.slope != nullptr) part.slope = task.slope + row * task.out_stride;
-    if (task.stream != nullptr) part.stream = task.stream + row * task.stream_stride;
-    model_.kernels.linear(part);
-  });
-}
-
-// out (+)= leftᵀ·right over the first so many rows.
-void FusedGroup::add_gradient(const Matrix& left, const Matrix& right, int64_t rows, float* out,
-                              bool add) const {
-  const int64_t left_blocks = left.columns / kBlock;
-  for (int64_t top = 0; top < rows; top += kGradientDepth) {
-    const int64_t depth = std::min(kGradientDepth, rows - top), steps = depth / amx::kStep;
-    const amx::Factor factor{left.row(top), amx::Element::bfloat16, false, left.columns, depth, left.stride};
-    team_.each(left_blocks, [&](int64_t i, int) {
-      model_.kernels.pack(factor, amx::Side::left, i * kBlock, 0, steps,
-                          packed_left_ + i * steps * amx::kPairsPerStep);
-    });
-    team_.each((right.columns + kGradientColumns - 1) / kGradientColumns, [&](int64_t chunk, int member) {
-      const int64_t column = chunk * kGradientColumns;
-      model_.kernels.add_gradient({.left = packed_left_,
-                                   .left_blocks = left_blocks,
-                                   .right = right.row(top) + column,
-                                   .right_stride = right.stride,
-                                   .right_columns = std::min(kGradientColumns, right.columns - column),
-                                   .depth = depth,
-                                   .add = add || top > 0,
-                                   .out = out + column * left.columns,
-                                   .scratch = packed_right_[static_cast<size_t>(member)]});
-    });
-  }
 }
 
 // A team of one takes few rows at a time, so that what one product writes the next one finds in the cache.
@@ -152,7 +97,7 @@ void FusedGroup::embed(const int64_t* tokens) {
   if (model_.positions_param)
     positions = static_cast<const float*>(model_.params[*model_.positions_param].tensor.data_ptr());
   const int64_t size = model_.options.hidden_size;
-  team_.each(count_, [&](int64_t sequence, int) {
+  ops_.team().each(count_, [&](int64_t sequence, int) {
     for (int64_t t = 0; t < shape_.rows; ++t) {
       float* x = stream_ + (sequence * shape_.rows + t) * model_.size;
       std::fill_n(x, model_.size, 0.0F);
@@ -166,7 +111,7 @@ void FusedGroup::embed(const int64_t* tokens) {
   });
 }
 
-void FusedGroup::turn(const Matrix& qkv, int64_t first, int64_t rows, float direction) {
+void FusedGroup::turn(const FusedMatrix& qkv, int64_t first, int64_t rows, float direction) {
   if (model_.cosine.empty()) return;
   for (int64_t row = first; row < first + rows;) {
     const int64_t position = row % shape_.rows, part = std::min(first + rows - row, shape_.rows - position);
@@ -185,9 +130,9 @@ void FusedGroup::turn(const Matrix& qkv, int64_t first, int64_t rows, float dire
 
 void FusedGroup::project(size_t index, int64_t first, int64_t rows) {
   const Layer& layer = layers_[index];
-  linear(model_.layers[index].qkv, Way::forward, layer.in,
-         {.out = layer.qkv.data, .out_stride = layer.qkv.stride}, first, rows);
-  team_.each((rows + kPartRows - 1) / kPartRows, [&](int64_t part, int) {
+  ops_.linear(model_.layers[index].qkv, FusedOps::Way::forward, layer.in,
+              {.out = layer.qkv.data, .out_stride = layer.qkv.stride}, first, rows);
+  ops_.team().each((rows + kPartRows - 1) / kPartRows, [&](int64_t part, int) {
     const int64_t row = first + part * kPartRows;
     turn(layer.qkv, row, std::min(kPartRows, first + rows - row), 1.0F);
   });
@@ -212,7 +157,7 @@ AttentionTask FusedGroup::attention_task(size_t index, int64_t sequence, int64_t
 
 void FusedGroup::through_layers() {
   const ModelOptions& options = model_.options;
-  const auto residual = [&](const Matrix& out, double alpha, double scale) {
+  const auto residual = [&](const FusedMatrix& out, double alpha, double scale) {
     return LinearTask{.epilogue = Epilogue::residual,
                       .factor = model_.share(alpha) * static_cast<float>(scale),
                       .out = out.data,
@@ -225,25 +170,27 @@ void FusedGroup::through_layers() {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     const FusedLayer& weights = model_.layers[i];
-    const Matrix& next = i + 1 < layers_.size() ? layers_[i + 1].in : last_;
-    team_.each(count_ * options.num_attention_heads, [&](int64_t item, int member) {
+    const FusedMatrix& next = i + 1 < layers_.size() ? layers_[i + 1].in : last_;
+    ops_.team().each(count_ * options.num_attention_heads, [&](int64_t item, int member) {
       AttentionTask task =
           attention_task(i, item / options.num_attention_heads, item % options.num_attention_heads);
       task.scratch = attention_scratch_[static_cast<size_t>(member)];
       model_.kernels.attend(task);
     });
     each_tile([&](int64_t first, int64_t rows) {
-      linear(weights.output, Way::forward, layer.heads,
-             residual(layer.middle, options.attention_alpha, options.attention_output_scale), first, rows);
-      linear(weights.up, Way::forward, layer.middle,
-             {.epilogue = Epilogue::activate,
-              .out = layer.active.data,
-              .slope = layer.slope.data,
-              .out_stride = layer.active.stride,
-              .activation = model_.activation,
-              .divisor = static_cast<float>(options.activation_divisor)},
-             first, rows);
-      linear(weights.down, Way::forward, layer.active, residual(next, options.mlp_alpha, 1.0), first, rows);
+      ops_.linear(weights.output, FusedOps::Way::forward, layer.heads,
+                  residual(layer.middle, options.attention_alpha, options.attention_output_scale), first,
+                  rows);
+      ops_.linear(weights.up, FusedOps::Way::forward, layer.middle,
+                  {.epilogue = Epilogue::activate,
+                   .out = layer.active.data,
+                   .slope = layer.slope.data,
+                   .out_stride = layer.active.stride,
+                   .activation = model_.activation,
+                   .divisor = static_cast<float>(options.activation_divisor)},
+                  first, rows);
+      ops_.linear(weights.down, FusedOps::Way::forward, layer.active, residual(next, options.mlp_alpha, 1.0),
+                  first, rows);
       if (i + 1 < layers_.size()) project(i + 1, first, rows);
     });
   }
@@ -256,9 +203,9 @@ FusedGroup::Loss FusedGroup::loss(const int64_t* targets, FusedSums* sums) {
   const int64_t chunk = logit_rows(model_, tokens());
   for (int64_t top = 0; top < tokens(); top += chunk) {
     const int64_t rows = std::min(chunk, tokens() - top);
-    const Matrix seen{last_.row(top), last_.columns, last_.stride};
-    linear(
-        *model_.head, Way::forward, seen,
+    const FusedMatrix seen{last_.row(top), last_.columns, last_.stride};
+    ops_.linear(
+        *model_.head, FusedOps::Way::forward, seen,
         {.epilogue = Epilogue::logits, .factor = scale, .stream = logits_, .stream_stride = model_.classes},
         0, rows);
     std::vector<LossTask> tasks;
@@ -274,8 +221,8 @@ FusedGroup::Loss FusedGroup::loss(const int64_t* targets, FusedSums* sums) {
                        .gradient = sums == nullptr ? nullptr : d_logits_.row(row - top),
                        .gradient_stride = d_logits_.stride});
     }
-    team_.each(static_cast<int64_t>(tasks.size()),
-               [&](int64_t i, int) { model_.kernels.cross_entropy(tasks[static_cast<size_t>(i)]); });
+    ops_.team().each(static_cast<int64_t>(tasks.size()),
+                     [&](int64_t i, int) { model_.kernels.cross_entropy(tasks[static_cast<size_t>(i)]); });
     for (const LossTask& task : tasks) {
       total.loss += task.loss;
       total.hits += task.hits;
@@ -287,8 +234,8 @@ FusedGroup::Loss FusedGroup::loss(const int64_t* targets, FusedSums* sums) {
                           .out_stride = d_out_.stride,
                           .stream = stream_ + top * model_.size,
                           .stream_stride = model_.size};
-    linear(*model_.head, Way::backward, d_logits_, back, 0, rows);
-    add_gradient(seen, d_logits_, rows, sums->matrices.back(), !sums->empty || top > 0);
+    ops_.linear(*model_.head, FusedOps::Way::backward, d_logits_, back, 0, rows);
+    ops_.add_gradient(seen, d_logits_, rows, sums->matrices.back(), !sums->empty || top > 0);
   }
   return total;
 }
@@ -299,23 +246,23 @@ void FusedGroup::back_through_branches(size_t index) {
   const Layer& layer = layers_[index];
   const FusedLayer& weights = model_.layers[index];
   each_tile([&](int64_t first, int64_t rows) {
-    linear(weights.down, Way::backward, d_out_,
-           {.epilogue = Epilogue::times,
-            .factor = model_.share(options.mlp_alpha),
-            .out = d_active_.data,
-            .slope = layer.slope.data,
-            .out_stride = d_active_.stride},
-           first, rows);
-    linear(weights.up, Way::backward, d_active_,
-           {.epilogue = Epilogue::residual,
-            .out = d_middle_.data,
-            .out_stride = d_middle_.stride,
-            .stream = stream_,
-            .stream_stride = model_.size,
-            .keep = model_.keep(options.mlp_alpha)},
-           first, rows);
-    linear(
-        weights.output, Way::backward, d_middle_,
+    ops_.linear(weights.down, FusedOps::Way::backward, d_out_,
+                {.epilogue = Epilogue::times,
+                 .factor = model_.share(options.mlp_alpha),
+                 .out = d_active_.data,
+                 .slope = layer.slope.data,
+                 .out_stride = d_active_.stride},
+                first, rows);
+    ops_.linear(weights.up, FusedOps::Way::backward, d_active_,
+                {.epilogue = Epilogue::residual,
+                 .out = d_middle_.data,
+                 .out_stride = d_middle_.stride,
+                 .stream = stream_,
+                 .stream_stride = model_.size,
+                 .keep = model_.keep(options.mlp_alpha)},
+                first, rows);
+    ops_.linear(
+        weights.output, FusedOps::Way::backward, d_middle_,
         {.factor = model_.share(options.attention_alpha) * static_cast<float>(options.attention_output_scale),
          .out = d_heads_.data,
          .out_stride = d_heads_.stride},
@@ -326,7 +273,7 @@ void FusedGroup::back_through_branches(size_t index) {
 // Members take whole heads, so that the position bias of a head is added up in one order.
 void FusedGroup::back_through_attention(size_t index, FusedSums& sums) {
   const ModelOptions& options = model_.options;
-  team_.each(options.num_attention_heads, [&](int64_t head, int member) {
+  ops_.team().each(options.num_attention_heads, [&](int64_t head, int member) {
     for (int64_t sequence = 0; sequence < count_; ++sequence) {
       AttentionTask task = attention_task(index, sequence, head);
       const int64_t row = sequence * shape_.rows, column = head * model_.head_size;
@@ -340,18 +287,18 @@ void FusedGroup::back_through_attention(size_t index, FusedSums& sums) {
     }
   });
   each_tile([&](int64_t first, int64_t rows) {
-    team_.each((rows + kPartRows - 1) / kPartRows, [&](int64_t part, int) {
+    ops_.team().each((rows + kPartRows - 1) / kPartRows, [&](int64_t part, int) {
       const int64_t row = first + part * kPartRows;
       turn(d_qkv_, row, std::min(kPartRows, first + rows - row), -1.0F);
     });
-    linear(model_.layers[index].qkv, Way::backward, d_qkv_,
-           {.epilogue = Epilogue::residual,
-            .out = d_out_.data,
-            .out_stride = d_out_.stride,
-            .stream = stream_,
-            .stream_stride = model_.size,
-            .keep = model_.keep(options.attention_alpha)},
-           first, rows);
+    ops_.linear(model_.layers[index].qkv, FusedOps::Way::backward, d_qkv_,
+                {.epilogue = Epilogue::residual,
+                 .out = d_out_.data,
+                 .out_stride = d_out_.stride,
+                 .stream = stream_,
+                 .stream_stride = model_.size,
+                 .keep = model_.keep(options.attention_alpha)},
+                first, rows);
   });
 }
 
@@ -360,19 +307,19 @@ void FusedGroup::back_through_layers(FusedSums& sums) {
     const Layer& layer = layers_[i];
     float* const* out = sums.matrices.data() + 4 * i;  // qkv, output, up, down
     back_through_branches(i);
-    add_gradient(d_out_, layer.active, tokens(), out[3], !sums.empty);
-    add_gradient(layer.middle, d_active_, tokens(), out[2], !sums.empty);
+    ops_.add_gradient(d_out_, layer.active, tokens(), out[3], !sums.empty);
+    ops_.add_gradient(layer.middle, d_active_, tokens(), out[2], !sums.empty);
     back_through_attention(i, sums);
-    add_gradient(d_middle_, layer.heads, tokens(), out[1], !sums.empty);
-    add_gradient(layer.in, d_qkv_, tokens(), out[0], !sums.empty);
+    ops_.add_gradient(d_middle_, layer.heads, tokens(), out[1], !sums.empty);
+    ops_.add_gradient(layer.in, d_qkv_, tokens(), out[0], !sums.empty);
   }
 }
 
 // In the order of the tokens; members take columns.
 void FusedGroup::add_embedding_gradients(const int64_t* tokens, FusedSums& sums) const {
   const int64_t parts = model_.size / kBlock;
-  team_.each(team_.threads() == 1 ? 1 : parts, [&](int64_t part, int) {
-    const int64_t begin = part * kBlock, end = team_.threads() == 1 ? model_.size : begin + kBlock;
+  ops_.team().each(ops_.team().threads() == 1 ? 1 : parts, [&](int64_t part, int) {
+    const int64_t begin = part * kBlock, end = ops_.team().threads() == 1 ? model_.size : begin + kBlock;
     for (int64_t sequence = 0; sequence < count_; ++sequence) {
       for (int64_t t = 0; t < shape_.length; ++t) {
         const float* gradient = stream_ + (sequence * shape_.rows + t) * model_.size;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nn/fused_model.h"
+#include "nn/fused_ops.h"
 
 namespace bridle {
 
@@ -39,16 +40,10 @@ class FusedGroup {
   double forward_seconds = 0.0, backward_seconds = 0.0;  // so far
 
  private:
-  struct Matrix {  // of activations
-    Bfloat16* data = nullptr;
-    int64_t columns = 0, stride = 0;
-    Bfloat16* row(int64_t i) const { return data + i * stride; }
-  };
   struct Layer {
-    Matrix in, qkv, heads, middle, active, slope;
+    FusedMatrix in, qkv, heads, middle, active, slope;
     float* log_sums;  // [sequences, heads, rows]
   };
-  enum class Way { forward, backward };
 
   template <class Visit>
   void visit_memory(const Visit& visit);
@@ -57,7 +52,7 @@ class FusedGroup {
   void embed(const int64_t* tokens);
   void through_layers();
   void project(size_t layer, int64_t first, int64_t rows);  // to queries, keys and values
-  void turn(const Matrix& qkv, int64_t first, int64_t rows, float direction);
+  void turn(const FusedMatrix& qkv, int64_t first, int64_t rows, float direction);
   AttentionTask attention_task(size_t layer, int64_t sequence, int64_t head) const;
   Loss loss(const int64_t* targets, FusedSums* sums);
   void back_through_layers(FusedSums& sums);
@@ -65,27 +60,22 @@ class FusedGroup {
   void back_through_attention(size_t layer, FusedSums& sums);
   void add_embedding_gradients(const int64_t* tokens, FusedSums& sums) const;
 
-  void linear(const FusedWeight& weight, Way way, const Matrix& left, LinearTask task, int64_t first,
-              int64_t rows) const;
-  void add_gradient(const Matrix& left, const Matrix& right, int64_t rows, float* out, bool add) const;
   template <class Tile>
   void each_tile(const Tile& tile) const;
 
   const FusedModel& model_;
   FusedShape shape_;
-  Team team_;
+  FusedOps ops_;
   Arena memory_;
   int64_t count_ = 0;  // sequences in it now
 
   std::vector<Layer> layers_;
-  Matrix last_;              // what the head sees
-  Matrix d_out_, d_middle_;  // gradients of a layer's output and of what its feed-forward branch got
-  Matrix d_active_, d_heads_, d_qkv_;
-  Matrix d_logits_;
+  FusedMatrix last_;              // what the head sees
+  FusedMatrix d_out_, d_middle_;  // gradients of a layer's output and of what its feed-forward branch got
+  FusedMatrix d_active_, d_heads_, d_qkv_;
+  FusedMatrix d_logits_;
   float* stream_ = nullptr;  // [tokens, size]: the residual stream, then its gradient
   float* logits_ = nullptr;
-  uint32_t* packed_left_ = nullptr;
-  std::vector<uint32_t*> packed_right_;   // a member
   std::vector<void*> attention_scratch_;  // a member
 };
 

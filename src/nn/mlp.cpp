@@ -29,6 +29,13 @@ at::Tensor Mlp::forward_from(const at::Tensor& pixels, Pass& pass) const {
   return x;
 }
 
+std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
+                                                const Pass& pass, bool gradients) const {
+  if (!fusible(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
+  std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedMlp>(options_, params_); });
+  return fused_->run(pixels, targets, gradients, pass.times);
+}
+
 Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
   Bound x{.activation = domain, .lipschitz = 1.0};
   for (size_t i = 0; i < layers_.size(); ++i) {

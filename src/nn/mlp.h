@@ -1,9 +1,12 @@
 // The multilayer perceptron: linear layers with ReLU between them, no bias, the last one starting at zero.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "nn/activation.h"
+#include "nn/fused_mlp.h"
 #include "nn/linear.h"
 #include "nn/scale.h"
 
@@ -14,6 +17,8 @@ class Mlp : public Model {
   Mlp(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype);
   at::Tensor embed(const at::Tensor& pixels, Pass& pass) const override { return pixels.to(pass.dtype); }
   at::Tensor forward_from(const at::Tensor& pixels, Pass& pass) const override;
+  std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
+                                             const Pass& pass, bool gradients) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   at::Tensor logit_rows() const override { return layers_.back().weight().tensor.detach(); }
   double logit_scale() const override { return options_.final_scale; }
@@ -22,6 +27,8 @@ class Mlp : public Model {
  private:
   std::vector<Linear> layers_;
   Activation activation_;
+  mutable std::once_flag fused_made_;
+  mutable std::unique_ptr<FusedMlp> fused_;
 };
 
 }  // namespace bridle

@@ -2,6 +2,7 @@
 #include <ATen/ops/abs.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "bridle/error.h"
@@ -102,6 +103,14 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uin
   const ModelOptions complete = resolved(options);
   if (complete.kind == "mlp") return std::make_unique<Mlp>(complete, seed, dtype);
   return std::make_unique<Transformer>(complete, seed, dtype);
+}
+
+bool Model::fusible(const Pass& pass) const {
+  return pass.dtype == at::kBFloat16 && pass.statistics == nullptr &&
+         std::all_of(params_.begin(), params_.end(), [](const Param& param) {
+           return param.tensor.is_cpu() && param.tensor.scalar_type() == at::kFloat &&
+                  param.tensor.is_contiguous();
+         });
 }
 
 Bound Walk::pass(const std::string& name, Bound bound) {

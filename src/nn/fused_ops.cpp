@@ -1,0 +1,77 @@
+// See fused_ops.h.
+#include "nn/fused_ops.h"
+
+#include <algorithm>
+
+namespace bridle {
+namespace {
+
+constexpr int64_t kBlock = amx::kBlock;
+constexpr int64_t kMostPartRows = 256;    // of a product that a member takes at once
+constexpr int64_t kLeastPartRows = 64;    // as many as a kernel reads a block of weights for
+constexpr int64_t kChunkBytes = 1 << 20;  // of packed weights, read again for every part: half of an L2 cache
+constexpr int64_t kGradientDepth = 1024;  // rows that a weight's gradient adds up at once
+constexpr int64_t kParts = 8;  // of a product, at least, where its rows allow: members end together
+
+}  // namespace
+
+FusedOps::FusedOps(const StepKernels& kernels, Team team, int64_t most_left_columns)
+    : kernels_(kernels), team_(team), packed_right_(static_cast<size_t>(team.threads())) {
+  const int64_t left = packed_size(most_left_columns, kGradientDepth);
+  const int64_t right = packed_size(kGradientColumns, kGradientDepth);
+  memory_.reserve(Arena::size_of<uint32_t>(left) + team.threads() * Arena::size_of<uint32_t>(right));
+  packed_left_ = memory_.take<uint32_t>(left);
+  for (uint32_t*& packed : packed_right_) packed = memory_.take<uint32_t>(right);
+}
+
+void FusedOps::linear(const FusedWeight& weight, Way way, const FusedMatrix& left, LinearTask task,
+                      int64_t first, int64_t rows) const {
+  const int64_t depth = way == Way::forward ? weight.in() : weight.out();
+  const int64_t blocks = (way == Way::forward ? weight.out() : weight.in()) / kBlock;
+  const int64_t chunk = std::clamp<int64_t>(kChunkBytes / (2 * depth * kBlock), 1, blocks);
+  const int64_t part_rows =
+      std::clamp(rows / kParts / kLeastPartRows * kLeastPartRows, kLeastPartRows, kMostPartRows);
+  const int64_t parts = (rows + part_rows - 1) / part_rows;
+  task.right = way == Way::forward ? weight.forward() : weight.backward();
+  task.steps = depth / amx::kStep;
+  task.left_stride = left.stride;
+  team_.each(parts * ((blocks + chunk - 1) / chunk), [&](int64_t item, int) {
+    LinearTask part = task;
+    const int64_t row = first + item % parts * part_rows;
+    part.rows = std::min(part_rows, first + rows - row);
+    part.left = left.row(row);
+    part.first_block = item / parts * chunk;
+    part.end_block = std::min(blocks, part.first_block + chunk);
+    if (task.out != nullptr) part.out = task.out + row * task.out_stride;
+    if (task.slope != nullptr) part.slope = task.slope + row * task.out_stride;
+    if (task.stream != nullptr) part.stream = task.stream + row * task.stream_stride;
+    kernels_.linear(part);
+  });
+}
+
+void FusedOps::add_gradient(const FusedMatrix& left, const FusedMatrix& right, int64_t rows, float* out,
+                            bool add) const {
+  const int64_t left_blocks = left.columns / kBlock;
+  for (int64_t top = 0; top < rows; top += kGradientDepth) {
+    const int64_t depth = std::min(kGradientDepth, rows - top), steps = depth / amx::kStep;
+    const amx::Factor factor{left.row(top), amx::Element::bfloat16, false, left.columns, depth, left.stride};
+    team_.each(left_blocks, [&](int64_t i, int) {
+      kernels_.pack(factor, amx::Side::left, i * kBlock, 0, steps,
+                    packed_left_ + i * steps * amx::kPairsPerStep);
+    });
+    team_.each((right.columns + kGradientColumns - 1) / kGradientColumns, [&](int64_t chunk, int member) {
+      const int64_t column = chunk * kGradientColumns;
+      kernels_.add_gradient({.left = packed_left_,
+                             .left_blocks = left_blocks,
+                             .right = right.row(top) + column,
+                             .right_stride = right.stride,
+                             .right_columns = std::min(kGradientColumns, right.columns - column),
+                             .depth = depth,
+                             .add = add || top > 0,
+                             .out = out + column * left.columns,
+                             .scratch = packed_right_[static_cast<size_t>(member)]});
+    });
+  }
+}
+
+}  // namespace bridle

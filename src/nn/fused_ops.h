@@ -1,0 +1,45 @@
+// The products of a fused pass on matrices of activations, shared by a team.
+#pragma once
+
+#include <vector>
+
+#include "nn/fused_weights.h"
+
+namespace bridle {
+
+// Activations, one row a token or image; rows do not all fall into the same sets of a cache.
+struct FusedMatrix {
+  Bfloat16* data = nullptr;
+  int64_t columns = 0, stride = 0;
+  Bfloat16* row(int64_t i) const { return data + i * stride; }
+
+  static constexpr int64_t stride_of(int64_t columns) { return columns + 32; }
+};
+
+// Who computes, with what, and memory for it.
+class FusedOps {
+ public:
+  FusedOps(const StepKernels& kernels, Team team, int64_t most_left_columns);
+
+  enum class Way { forward, backward };
+
+  // Rows [first, first + rows) of left times the weight, or times its transpose; the task says what becomes of them.
+  void linear(const FusedWeight& weight, Way way, const FusedMatrix& left, LinearTask task, int64_t first,
+              int64_t rows) const;
+
+  // out (+)= leftᵀ·right over the first so many rows. Left has at most `most_left_columns`.
+  void add_gradient(const FusedMatrix& left, const FusedMatrix& right, int64_t rows, float* out,
+                    bool add) const;
+
+  const StepKernels& kernels() const { return kernels_; }
+  const Team& team() const { return team_; }
+
+ private:
+  const StepKernels& kernels_;
+  Team team_;
+  Arena memory_;
+  uint32_t* packed_left_ = nullptr;
+  std::vector<uint32_t*> packed_right_;  // a member
+};
+
+}  // namespace bridle

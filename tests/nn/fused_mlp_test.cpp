@@ -1,0 +1,81 @@
+// The fused pass against the modules' own forward with LibTorch's gradients.
+#include "nn/fused_mlp.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "bridle/error.h"
+#include "nn_support.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+struct Images {
+  at::Tensor pixels, targets;
+};
+
+Images some_images(int64_t count, int64_t size, int64_t classes) {
+  return {test::normal({count, size}, 3, at::kFloat),
+          test::normal({count}, 4).mul(1e4).to(at::kLong).remainder(classes)};
+}
+
+TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{64, 96, 32, 10}, std::vector<int64_t>{50, 7},
+                                            std::vector<int64_t>{3072, 40, 10}}) {
+    for (const int64_t images : {1, 64, 301}) {
+      ModelOptions options{.kind = "mlp", .layer_sizes = sizes, .final_scale = 1.5};
+      const auto model = test::random_model(options, 0.1);
+      const Images data = some_images(images, sizes.front(), sizes.back());
+      Pass pass;
+      const at::Tensor logits = model->forward(data.pixels, pass);
+      const at::Tensor loss = at::cross_entropy_loss(logits, data.targets);
+      std::vector<at::Tensor> weights;
+      for (const Param& param : model->params()) weights.push_back(param.tensor);
+      const auto gradients = torch::autograd::grad({loss}, weights);
+      for (const auto set :
+           {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::amx}) {
+        if (set > instruction_set()) continue;
+        FusedMlp fused(model->options(), model->params(), step_kernels(set));
+        const LossAndGradients seen = fused.run(data.pixels, data.targets, true, nullptr);
+        EXPECT_NEAR(seen.loss, loss.item<double>(), 0.01 * loss.item<double>());
+        for (size_t i = 0; i < gradients.size(); ++i)
+          EXPECT_LT(seen.gradients[i].sub(gradients[i]).norm().item<double>(),
+                    0.08 * gradients[i].norm().item<double>() + 1e-6)
+              << i << " " << images << " " << instruction_set_name(set);
+        EXPECT_EQ(fused.run(data.pixels, data.targets, false, nullptr).loss, seen.loss);
+      }
+    }
+  }
+}
+
+TEST(FusedMlp, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {3072, 256, 10}}, 0.1);
+  const Images data = some_images(200, 3072, 10);
+  const int before = at::get_num_threads();
+  std::vector<LossAndGradients> seen;
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    seen.push_back(FusedMlp(model->options(), model->params()).run(data.pixels, data.targets, true, nullptr));
+  }
+  at::set_num_threads(before);
+  for (const LossAndGradients& other : seen) {
+    EXPECT_EQ(other.loss, seen[0].loss);
+    for (size_t i = 0; i < other.gradients.size(); ++i)
+      EXPECT_TRUE(other.gradients[i].equal(seen[0].gradients[i]));
+  }
+}
+
+TEST(FusedMlp, RefusesWhatDoesNotFit) {
+  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {8, 3}}, 0.1);
+  FusedMlp fused(model->options(), model->params());
+  Images data = some_images(4, 8, 3);
+  EXPECT_THROW(fused.run(data.pixels.narrow(1, 0, 7), data.targets, true, nullptr), InputError);
+  data.targets[2] = 3;
+  EXPECT_THROW(fused.run(data.pixels, data.targets, true, nullptr), InputError);
+}
+
+}  // namespace
+}  // namespace bridle
