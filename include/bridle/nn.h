@@ -74,12 +74,19 @@ struct ActivationStatistics {
   void record(const std::string& name, const at::Tensor& x);
 };
 
+// Seconds that loss_and_gradients took, added to what stands there.
+struct PhaseTimes {
+  double forward = 0.0;  // with the loss
+  double backward = 0.0;
+};
+
 struct Pass {
   at::ScalarType dtype = at::kFloat;  // of activations and products; weights keep theirs
   bool training = false;              // dropout
   RandomKey dropout = {};             // changes from step to step
   ActivationStatistics* statistics = nullptr;
   uint64_t dropout_calls = 0;
+  PhaseTimes* times = nullptr;  // null: nothing is measured
 };
 
 // ---- A walk of the bound
