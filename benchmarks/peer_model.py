@@ -53,12 +53,25 @@ class Attention(nn.Module):
         return self.out(heads * self.output_scale)
 
 
+class LayerNorm(nn.Module):  # PyTorch's own has no way to leave out the bias alone
+    def __init__(self, size, bias):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.bias = nn.Parameter(torch.zeros(size)) if bias else None
+
+    def forward(self, x):
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias)
+
+
+def make_norm(s):
+    return LayerNorm(s["model.hidden_size"], s["model.bias"]) if s["model.norm"] == "layer_norm" else nn.Identity()
+
+
 class Block(nn.Module):
     def __init__(self, s):
         super().__init__()
         d = s["model.hidden_size"]
-        norm = nn.LayerNorm if s["model.norm"] == "layer_norm" else (lambda size: nn.Identity())
-        self.norms = nn.ModuleList([norm(d), norm(d)])
+        self.norms = nn.ModuleList([make_norm(s), make_norm(s)])
         self.attention = Attention(s)
         self.up = nn.Linear(d, s["model.intermediate_size"], bias=s["model.bias"])
         self.down = nn.Linear(s["model.intermediate_size"], d, bias=s["model.bias"])
@@ -88,7 +101,7 @@ class Transformer(nn.Module):
         learned = s["model.positions"] == "learned"
         self.positions = nn.Parameter(0.02 * torch.randn(s["data.sequence_length"], d)) if learned else None
         self.blocks = nn.Sequential(*(Block(s) for _ in range(s["model.num_hidden_layers"])))
-        self.norm = nn.LayerNorm(d) if s["model.norm"] == "layer_norm" else nn.Identity()
+        self.norm = make_norm(s)
         self.head = nn.Linear(d, vocabulary, bias=False)
         if s["model.tie_embeddings"]:
             self.head.weight = self.embedding.weight
