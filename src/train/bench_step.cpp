@@ -63,6 +63,7 @@ double proof_share_(TrainState& state, const std::vector<Timed>& steps) {
 void summarize_(StepBench& result, const std::vector<Timed>& steps, double proof) {
   const auto median_of = [&steps](auto&& value) {
     std::vector<double> values;
+    values.reserve(steps.size());
     for (const Timed& step : steps) values.push_back(value(step));
     return median(values);
   };
