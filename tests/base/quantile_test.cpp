@@ -1,5 +1,7 @@
 #include "base/quantile.h"
 
+#include <gtest/gtest.h>
+
 namespace bridle {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "base/stopwatch.h"
 
+#include <gtest/gtest.h>
+
 #include <thread>
 
 namespace bridle {

@@ -1,5 +1,7 @@
 #include "train/flop_count.h"
 
+#include <gtest/gtest.h>
+
 #include "train/train_state.h"
 
 namespace bridle {

@@ -1,5 +1,7 @@
 #include "train/peak_flops.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 
 namespace bridle {

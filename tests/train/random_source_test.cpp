@@ -1,5 +1,7 @@
 #include "train/random_source.h"
 
+#include <gtest/gtest.h>
+
 namespace bridle {
 namespace {
 
