@@ -74,7 +74,7 @@ struct ActivationStatistics {
   void record(const std::string& name, const at::Tensor& x);
 };
 
-// Seconds that loss_and_gradients took, added to what stands there.
+// Where the time of forward and backward passes goes, in seconds; added to.
 struct PhaseTimes {
   double forward = 0.0;  // with the loss
   double backward = 0.0;
@@ -87,6 +87,14 @@ struct Pass {
   ActivationStatistics* statistics = nullptr;
   uint64_t dropout_calls = 0;
   PhaseTimes* times = nullptr;  // null: nothing is measured
+};
+
+// Mean cross-entropy over the targets, its gradients in the order of the model's params, and the share of targets that
+// have the largest logit.
+struct LossAndGradients {
+  double loss = 0.0;
+  double accuracy = 0.0;
+  std::vector<at::Tensor> gradients = {};
 };
 
 // ---- A walk of the bound
@@ -155,6 +163,14 @@ class Model {
   // The two halves: the x₀ that bounds speak of ([B, T, d], without positions; the pixels themselves), and all the rest.
   virtual at::Tensor embed(const at::Tensor& inputs, Pass& pass) const = 0;
   virtual at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const = 0;
+
+  // Forward, loss and (if wanted) backward in one fused pass, where there is one for this model, this device and such a pass: for
+  // transformers in bfloat16. Its twin is `forward` with LibTorch's gradients.
+  virtual std::optional<LossAndGradients> fused_loss(const at::Tensor& /*inputs*/,
+                                                     const at::Tensor& /*targets*/, const Pass& /*pass*/,
+                                                     bool /*gradients*/) const {
+    return std::nullopt;
+  }
 
   // From inputs whose norm is at most `domain` (embedded sequences, or pixels) to the logits, RMS to RMS.
   virtual Bound bound(const UpperBound& domain, Walk& walk) const = 0;

@@ -125,6 +125,7 @@ class Optimizer {
   std::vector<double> shares_;
   std::vector<double> rate_factors_;
   std::vector<Weight> weights_;
+  std::vector<int64_t> sizes_;
   double gradient_norm_ = 0.0;
 };
 

@@ -88,13 +88,7 @@ struct EvaluateOptions {
 EvaluationResult evaluate(const Model& model, const std::shared_ptr<const Source>& source,
                           const EvaluateOptions& options = {}, const OnProgress& progress = {});
 
-// Mean cross-entropy over the targets, its gradients in the order of the model's params, and the share of targets that
-// have the largest logit.
-struct LossAndGradients {
-  double loss = 0.0;
-  double accuracy = 0.0;
-  std::vector<at::Tensor> gradients = {};
-};
+// One pass forward and back.
 LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass& pass);
 
 // What a run tells on its way.

@@ -3,6 +3,8 @@
 #include <ATen/ops/linear.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "nn/dropout.h"
 
 namespace bridle {
@@ -57,6 +59,18 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
   x = norm_->forward(x);
   const at::Tensor logits = at::linear(x, head().tensor.to(x.scalar_type()));
   return seen("lm_head", final_scale_->forward(logits));
+}
+
+std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
+                                                        const Pass& pass, bool gradients) const {
+  const bool plain_pass = pass.statistics == nullptr && (!pass.training || options_.dropout == 0.0);
+  const bool plain_weights = std::all_of(params_.begin(), params_.end(), [](const Param& param) {
+    return param.tensor.is_cpu() && param.tensor.scalar_type() == at::kFloat && param.tensor.is_contiguous();
+  });
+  if (pass.dtype != at::kBFloat16 || !plain_pass || !plain_weights || !FusedModel::supports(options_))
+    return std::nullopt;
+  std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedTransformer>(options_, params_); });
+  return fused_->run(tokens, targets, gradients, pass.times);
 }
 
 Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "nn/attention.h"
 #include "nn/embedding.h"
 #include "nn/feed_forward.h"
+#include "nn/fused_transformer.h"
 #include "nn/norm.h"
 #include "nn/residual.h"
 
@@ -21,6 +23,8 @@ class Transformer : public Model {
     return embedding_->embed(tokens, pass);
   }
   at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const override;
+  std::optional<LossAndGradients> fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
+                                             const Pass& pass, bool gradients) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   at::Tensor logit_rows() const override { return head().tensor.detach(); }
   double logit_scale() const override { return final_scale_->value(); }
@@ -44,6 +48,8 @@ class Transformer : public Model {
   std::unique_ptr<Norm> norm_;
   std::optional<Linear> head_;  // none: the embedding
   std::optional<Scale> final_scale_;
+  mutable std::once_flag fused_made_;
+  mutable std::unique_ptr<FusedTransformer> fused_;
 };
 
 }  // namespace bridle

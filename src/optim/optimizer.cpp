@@ -12,6 +12,7 @@
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "bridle/optim.h"
+#include "kernels/team.h"
 #include "linalg/scaling.h"
 #include "optim/adamw.h"
 #include "optim/embedding.h"
@@ -94,6 +95,7 @@ Optimizer::Optimizer(std::vector<Param> params, const OptimizerOptions& options)
     const Plan plan = plan_steps(params[i], shares_[i], options);
     const Tensor first = zero_state(params[i].tensor);
     const Tensor second = plan.rule == UpdateRule::adam ? at::zeros_like(first) : Tensor();
+    sizes_.push_back(first.numel());
     weights_.push_back({std::move(params[i]), plan, first, second});
   }
   state_tensors();  // throws where two names are one
@@ -148,9 +150,8 @@ std::vector<StepInfo> Optimizer::step_(std::span<const Tensor> gradients, double
   const at::NoGradGuard no_grad;
   gradient_norm_ = check_gradients(gradients);
   const bool clips = options_.gradient_clip > 0.0 && gradient_norm_ > options_.gradient_clip;
-  std::vector<StepInfo> infos;
-  infos.reserve(weights_.size());
-  for (size_t i = 0; i < weights_.size(); ++i) {
+  std::vector<StepInfo> infos(weights_.size());
+  each_apart(sizes_, [&](size_t i) {
     const Weight& weight = weights_[i];
     const Plan& plan = weight.plan;
     Tensor gradient = gradients[i].to(weight.momentum.scalar_type());
@@ -159,8 +160,8 @@ std::vector<StepInfo> Optimizer::step_(std::span<const Tensor> gradients, double
     const StepInfo info{plan.decay_rate * factor, plan.decay, plan.update_bound};
     descend_(weight.param.tensor, 1.0 - info.decay * info.learning_rate, update_(weight, gradient, step),
              plan.update_rate * factor);
-    infos.push_back(info);
-  }
+    infos[i] = info;
+  });
   return infos;
 }
 

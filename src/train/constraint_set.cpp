@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bridle/error.h"
+#include "kernels/team.h"
 
 namespace bridle {
 
@@ -51,8 +52,15 @@ void ConstraintSet::start_() {
   }
 }
 
+std::vector<int64_t> ConstraintSet::sizes() const {
+  std::vector<int64_t> sizes;
+  for (const Entry& entry : entries_) sizes.push_back(params_[entry.param].tensor.numel());
+  return sizes;
+}
+
 void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
-  for (Entry& entry : entries_) {
+  each_apart(sizes(), [&](size_t i) {
+    Entry& entry = entries_[i];
     const Param& param = params_[entry.param];
     const StepInfo& step = steps.at(entry.param);
     Constraint& constraint = entry.enforcer.constraint();
@@ -61,13 +69,14 @@ void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
         constraint.uses_cap() ? constraint.guarantee(param, entry.cap, step).norm : std::nullopt;
     entry.promised = is_table(param.role) || (norm && *norm <= entry.cap);
     entry.enforcer.enforce_(param, entry.cap, step);
-  }
+  });
 }
 
 void ConstraintSet::prove_and_repair_() {
-  for (Entry& entry : entries_) {
+  each_apart(sizes(), [&](size_t i) {
+    Entry& entry = entries_[i];
     if (entry.promised || prove_all_) entry.enforcer.prove_and_repair_(params_[entry.param], entry.cap);
-  }
+  });
 }
 
 int64_t ConstraintSet::repairs() const {

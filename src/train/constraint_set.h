@@ -41,6 +41,8 @@ class ConstraintSet {
     Enforcer enforcer;
     bool promised;  // the method guarantees the cap for the steps that it has seen
   };
+  std::vector<int64_t> sizes() const;  // of the entries' weights
+
   std::vector<Param> params_;
   std::vector<Entry> entries_;
   bool prove_all_ = false;

@@ -1,4 +1,4 @@
-// Forward, loss and backward in one call: the plain twin, on LibTorch's autograd.
+// Forward, loss and backward in one call: the model's fused pass where it has one, and its plain twin on LibTorch's autograd.
 #include <ATen/ops/cross_entropy_loss.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -8,6 +8,8 @@
 namespace bridle {
 
 LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass& pass) {
+  if (auto fused = model.fused_loss(batch.inputs, batch.targets, pass, /*gradients=*/true))
+    return *std::move(fused);
   Stopwatch watch(pass.times);
   const at::Tensor logits = model.forward(batch.inputs, pass);
   const at::Tensor flat = logits.reshape({-1, logits.size(-1)});

@@ -208,7 +208,8 @@ void Trainer::Parts::log(const StepResult& result, double rate) {
 }
 
 EvaluationResult Trainer::Parts::evaluation() const {
-  return evaluate(*state.model, validation, {.order = {.batch_size = state.options.data.batch_size}});
+  return evaluate(*state.model, validation,
+                  {.order = {.batch_size = state.options.data.batch_size}, .dtype = state.pass().dtype});
 }
 
 // The certificate of the finished model, beside it; none where there is no bound.

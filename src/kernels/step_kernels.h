@@ -1,0 +1,131 @@
+// The kernels of a fused training step, on raw memory, one table for each instruction set. Matrices of activations are
+// bfloat16, row by row; every size is padded to a multiple of 32 (kBlock), with zeros, so that no kernel has a ragged end. Weights
+// are packed once a step. Kernels run on the calling thread; who runs which is the caller's choice.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu.h"
+#include "kernels/matmul_amx.h"
+
+namespace bridle {
+
+using Bfloat16 = uint16_t;
+
+constexpr int64_t padded(int64_t size) { return (size + amx::kBlock - 1) / amx::kBlock * amx::kBlock; }
+// Words of a packed factor of so many lines and terms, both padded: [lines/32][depth/32][2 tiles][16][16].
+constexpr int64_t packed_size(int64_t lines, int64_t depth) { return lines * depth / 2; }
+
+enum class ActivationKind { gelu, gelu_tanh, relu };
+
+// What becomes of factor·(left·right), block by block, while it is in the cache:
+enum class Epilogue {
+  store,     // out = it
+  logits,    // sums = it
+  residual,  // stream = keep·stream + it;  out = stream
+  activate,  // out = f(it)/divisor;  slope = f′(it)/divisor
+  times,     // out = it·slope
+};
+
+struct LinearTask {
+  const Bfloat16* left = nullptr;  // [rows, depth]
+  int64_t left_stride = 0;
+  int64_t rows = 0;
+  const uint32_t* right = nullptr;  // packed, [column blocks][steps]
+  int64_t steps = 0;                // depth/32
+  int64_t first_block = 0;          // of columns
+  int64_t end_block = 0;
+  Epilogue epilogue = Epilogue::store;
+  float factor = 1.0F;
+  Bfloat16* out = nullptr;  // [rows, columns]
+  Bfloat16* slope = nullptr;
+  int64_t out_stride = 0;   // of out and slope
+  float* stream = nullptr;  // float32: the stream, or the logits
+  int64_t stream_stride = 0;
+  float keep = 0.0F;
+  ActivationKind activation = ActivationKind::gelu_tanh;
+  float divisor = 1.0F;
+};
+
+// Turns pairs of every head by the angle of its position; `direction` −1 turns back. Tables are [rows, head_size/2].
+struct RopeTask {
+  Bfloat16* data = nullptr;  // [rows, heads·head_size]
+  int64_t stride = 0;
+  int64_t rows = 0;
+  int64_t heads = 0;
+  int64_t head_size = 0;
+  const float* cosine = nullptr;
+  const float* sine = nullptr;
+  float direction = 1.0F;
+};
+
+// Causal attention of one head over one sequence. q, k, v and their gradients share a stride; tables are of `rows` rows.
+struct AttentionTask {
+  int64_t rows = 0;  // padded tokens
+  int64_t head_size = 0;
+  float scale = 1.0F;
+  const Bfloat16 *q = nullptr, *k = nullptr, *v = nullptr;
+  int64_t stride = 0;
+  Bfloat16* out = nullptr;  // forward: written; backward: read
+  int64_t out_stride = 0;
+  float* log_sums = nullptr;  // [rows]: of the exponentials of each row's logits
+  const float* bias =
+      nullptr;  // null, or [2·rows]: what is added to logits, at rows − 1 − i + j for token i reading j
+  // backward
+  const Bfloat16* d_out = nullptr;  // with out_stride
+  Bfloat16 *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  float* d_bias = nullptr;  // as bias; added to
+  void* scratch = nullptr;  // attention_scratch bytes, 64-byte aligned
+};
+int64_t attention_scratch(int64_t rows, int64_t head_size);
+
+// out[right block][left block] (+)= leftᵀ·right over `depth` rows, blocks of 32×32 float32, row by row.
+struct GradientTask {
+  const uint32_t* left = nullptr;  // packed, [left blocks][depth/32]
+  int64_t left_blocks = 0;
+  const Bfloat16* right = nullptr;  // [depth, right_columns]
+  int64_t right_stride = 0;
+  int64_t right_columns = 0;  // at most kGradientColumns
+  int64_t depth = 0;
+  bool add = true;
+  float* out = nullptr;
+  uint32_t* scratch = nullptr;  // packed_size(kGradientColumns, depth)
+};
+constexpr int64_t kGradientColumns = 256;
+
+// Mean-free cross-entropy: adds up −log p(target) and hits, and writes softmax − onehot, zero outside.
+struct LossTask {
+  const float* logits = nullptr;  // [rows, stride]
+  int64_t stride = 0;
+  int64_t rows = 0;     // padded
+  int64_t tokens = 0;   // rows that count
+  int64_t classes = 0;  // columns that count
+  int64_t columns = 0;  // padded
+  const int64_t* targets = nullptr;
+  Bfloat16* gradient = nullptr;  // [rows, gradient_stride]; null: not wanted
+  int64_t gradient_stride = 0;
+  double loss = 0.0;
+  int64_t hits = 0;
+};
+
+struct StepKernels {
+  void (*pack)(const amx::Factor& factor, amx::Side side, int64_t line, int64_t start, int64_t steps,
+               uint32_t* packed);
+  // rows [rows, columns] of float32, one after another, to bfloat16 rows `stride` apart
+  void (*narrow)(const float* from, int64_t columns, int64_t rows, Bfloat16* to, int64_t stride);
+  void (*linear)(const LinearTask& task);
+  void (*rope)(const RopeTask& task);
+  void (*attend)(const AttentionTask& task);
+  void (*attend_backward)(const AttentionTask& task);
+  void (*add_gradient)(const GradientTask& task);
+  void (*cross_entropy)(LossTask& task);
+};
+
+const StepKernels& step_kernels(InstructionSet set = instruction_set());
+
+const StepKernels& step_kernels_plain();
+const StepKernels& step_kernels_avx2();
+const StepKernels& step_kernels_avx512();
+const StepKernels& step_kernels_amx();
+
+}  // namespace bridle

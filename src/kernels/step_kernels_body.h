@@ -1,0 +1,15 @@
+// All kernels of the step, compiled once for each instruction set by the files that include this one.
+#pragma once
+
+#include "kernels/step_attention_body.h"
+#include "kernels/step_linear_body.h"
+#include "kernels/step_loss_body.h"
+
+namespace bridle {
+namespace {
+
+constexpr StepKernels kKernels = {pack_lines, narrow,          linear,       rope,
+                                  attend,     attend_backward, add_gradient, cross_entropy};
+
+}  // namespace
+}  // namespace bridle

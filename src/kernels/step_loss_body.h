@@ -1,0 +1,59 @@
+// Cross-entropy of rows of logits and its gradient.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/step_kernels.h"
+#include "kernels/vectors.h"
+
+namespace bridle {
+namespace {
+
+// A row's logits with −∞ past the classes.
+BRIDLE_INLINE Floats logits_at(const LossTask& task, const float* row, int64_t column) {
+  const Floats x = load(row + column);
+  if (column + kLanes <= task.classes) return x;
+  return count_up(static_cast<int32_t>(column)) < static_cast<int32_t>(task.classes) ? x : splat(-INFINITY);
+}
+
+// The first of the largest logits is what the model says.
+BRIDLE_INLINE bool is_first(const float* logits, int64_t target, float largest) {
+  if (logits[target] < largest) return false;
+  for (int64_t j = 0; j < target; ++j)
+    if (logits[j] >= largest) return false;
+  return true;
+}
+
+void cross_entropy(LossTask& task) {
+  for (int64_t row = 0; row < task.rows; ++row) {
+    const float* logits = task.logits + row * task.stride;
+    uint16_t* gradient = task.gradient == nullptr ? nullptr : task.gradient + row * task.gradient_stride;
+    if (row >= task.tokens) {
+      if (gradient != nullptr) std::memset(gradient, 0, static_cast<size_t>(task.columns) * 2);
+      continue;
+    }
+    Floats most = splat(-INFINITY);
+    for (int64_t j = 0; j < task.columns; j += kLanes) most = larger(most, logits_at(task, logits, j));
+    const float largest = largest_of(most);
+    Floats total = splat(0.0F);
+    for (int64_t j = 0; j < task.columns; j += kLanes) {
+      const Floats x = logits_at(task, logits, j);
+      total = total + (x > -INFINITY ? exponential(x - largest) : splat(0.0F));
+    }
+    const float sum = sum_of(total);
+    const int64_t target = task.targets[row];
+    task.loss += static_cast<double>(largest) + std::log(static_cast<double>(sum)) -
+                 static_cast<double>(logits[target]);
+    task.hits += is_first(logits, target, largest) ? 1 : 0;
+    if (gradient == nullptr) continue;
+    const float share = 1.0F / sum;
+    for (int64_t j = 0; j < task.columns; j += kLanes) {
+      const Floats x = logits_at(task, logits, j);
+      const Floats p = x > -INFINITY ? exponential(x - largest) * share : splat(0.0F);
+      store(gradient + j, count_up(static_cast<int32_t>(j)) == static_cast<int32_t>(target) ? p - 1.0F : p);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bridle

@@ -1,0 +1,166 @@
+// Blocks of 32×32 results of bfloat16 products with float32 sums: on AMX tiles where the file is compiled for them, otherwise
+// on vectors. The layout of packed factors is matmul_amx.h's.
+#pragma once
+
+#include "kernels/matmul_amx.h"
+#include "kernels/vectors.h"
+
+namespace bridle {
+namespace {
+
+using amx::Element;
+using amx::Factor;
+using amx::kBlock;
+using amx::kPairsPerStep;
+using amx::kStep;
+using amx::Side;
+
+constexpr int64_t kTilePairs = 256;
+
+// 32 rows of a left factor: in packed form, or as they lie in memory.
+struct Rows {
+  const void* data;
+  int64_t stride, half,
+      step;  // bytes from row to row, from the first 16 rows to the others, and from step to step
+};
+BRIDLE_INLINE Rows rows_at(const uint16_t* data, int64_t stride) {
+  return {data, 2 * stride, 32 * stride, 2 * kStep};
+}
+BRIDLE_INLINE Rows packed_rows(const uint32_t* packed) {
+  return {packed, 64, 4 * kTilePairs, 8 * kTilePairs};
+}
+
+#if defined(__AMX_BF16__)
+
+inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
+                       uint32_t* packed) {
+  amx::pack(factor, side, line, start, steps, packed);
+}
+using amx::TileScope;
+
+// GCC 12's tile loads do not tell the compiler that they read memory.
+BRIDLE_INLINE void finish_writes() { asm volatile("" ::: "memory"); }
+
+// sums (+)= left·right, rows `stride` floats apart.
+BRIDLE_INLINE void multiply(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate,
+                            float* sums, int64_t stride) {
+  const char* upper = static_cast<const char*>(left.data);
+  const char* lower = upper + left.half;
+  const int64_t out_bytes = 4 * stride;
+  float* below = sums + 16 * stride;
+  finish_writes();
+  if (accumulate) {
+    _tile_loadd(0, sums, out_bytes);
+    _tile_loadd(1, sums + 16, out_bytes);
+    _tile_loadd(2, below, out_bytes);
+    _tile_loadd(3, below + 16, out_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t step = 0; step < steps; ++step) {
+    _tile_loadd(4, upper, left.stride);
+    _tile_loadd(6, right, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, right + kTilePairs, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, lower, left.stride);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    upper += left.step;
+    lower += left.step;
+    right += kPairsPerStep;
+  }
+  _tile_stored(0, sums, out_bytes);
+  _tile_stored(1, sums + 16, out_bytes);
+  _tile_stored(2, below, out_bytes);
+  _tile_stored(3, below + 16, out_bytes);
+  finish_writes();
+}
+
+#else
+
+struct TileScope {
+  TileScope() {}  // NOLINT(modernize-use-equals-default): an unused variable of this type is no mistake
+};
+
+template <class T>
+BRIDLE_INLINE uint32_t rounded(const T* data) {
+  if constexpr (sizeof(T) == 2) return *data;
+  uint32_t bits;
+  std::memcpy(&bits, data, 4);
+  const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+  return nan ? 0x7fc0U : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+}
+
+template <class T>
+void pack_from(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
+               uint32_t* packed) {
+  const int64_t line_stride = factor.along_depth ? factor.stride : 1;
+  const int64_t depth_stride = factor.along_depth ? 1 : factor.stride;
+  const T* data = static_cast<const T*>(factor.data);
+  for (int64_t step = 0; step < steps; ++step, packed += kPairsPerStep) {
+    for (int64_t i = 0; i < kBlock; ++i) {
+      for (int64_t pair = 0; pair < kStep / 2; ++pair) {
+        const int64_t term = start + step * kStep + 2 * pair;
+        const T* at = data + (line + i) * line_stride + term * depth_stride;
+        const bool inside = line + i < factor.lines;
+        const uint32_t low = inside && term < factor.depth ? rounded(at) : 0;
+        const uint32_t high = inside && term + 1 < factor.depth ? rounded(at + depth_stride) : 0;
+        const int64_t in_tile = side == Side::left ? i % 16 * 16 + pair : pair * 16 + i % 16;
+        packed[i / 16 * kTilePairs + in_tile] = low | high << 16;
+      }
+    }
+  }
+}
+
+inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
+                       uint32_t* packed) {
+  if (factor.element == Element::float32) return pack_from<float>(factor, side, line, start, steps, packed);
+  pack_from<uint16_t>(factor, side, line, start, steps, packed);
+}
+
+BRIDLE_INLINE Floats low_term(Words pairs) { return reinterpret_cast<Floats>(pairs << 16); }
+BRIDLE_INLINE Floats high_term(Words pairs) { return reinterpret_cast<Floats>(pairs & 0xffff0000U); }
+
+// Eight rows × 16 columns.
+BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint32_t* right, int64_t steps,
+                                  bool accumulate, float* sums, int64_t stride) {
+  constexpr int64_t kRows = 8;
+  Floats total[kRows];
+  for (int64_t i = 0; i < kRows; ++i) total[i] = accumulate ? load(sums + i * stride) : splat(0.0F);
+  for (int64_t step = 0; step < steps; ++step, left += rows.step, right += kPairsPerStep) {
+    for (int64_t pair = 0; pair < kStep / 2; ++pair) {
+      Words b;
+      std::memcpy(&b, right + 16 * pair, sizeof(b));
+      const Floats low = low_term(b), high = high_term(b);
+      for (int64_t i = 0; i < kRows; ++i) {
+        uint32_t a;
+        std::memcpy(&a, left + i * rows.stride + 4 * pair, 4);
+        const uint32_t a_low = a << 16, a_high = a & 0xffff0000U;
+        float first, second;
+        std::memcpy(&first, &a_low, 4);
+        std::memcpy(&second, &a_high, 4);
+        total[i] = total[i] + first * low + second * high;
+      }
+    }
+  }
+  for (int64_t i = 0; i < kRows; ++i) store(sums + i * stride, total[i]);
+}
+
+inline void multiply(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate, float* sums,
+                     int64_t stride) {
+  for (int64_t row = 0; row < kBlock; row += 8) {
+    const char* data = static_cast<const char*>(left.data) + row / 16 * left.half + row % 16 * left.stride;
+    for (int64_t half = 0; half < 2; ++half)
+      multiply_strip(data, left, right + half * kTilePairs, steps, accumulate,
+                     sums + row * stride + 16 * half, stride);
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace bridle

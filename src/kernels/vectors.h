@@ -1,0 +1,107 @@
+// Sixteen numbers at a time, in GCC's vector types: one text for every instruction set that a file is compiled for. Everything
+// is static, so that no file's version can stand in for another's. bfloat16 numbers are uint16_t.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX512F__)
+// GCC 12 warns of the undefined operands inside its own AVX-512 intrinsics (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#endif
+
+namespace bridle {
+namespace {
+
+#define BRIDLE_INLINE [[gnu::always_inline]] inline
+
+constexpr int64_t kLanes = 16;
+typedef float Floats __attribute__((vector_size(64)));
+typedef int32_t Ints __attribute__((vector_size(64)));
+typedef uint32_t Words __attribute__((vector_size(64)));
+typedef uint16_t Halves __attribute__((vector_size(32)));
+
+BRIDLE_INLINE Floats splat(float x) { return Floats{} + x; }
+BRIDLE_INLINE Ints count_up(int32_t first) {
+  return Ints{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + first;
+}
+
+BRIDLE_INLINE Floats load(const float* p) {
+  Floats x;
+  std::memcpy(&x, p, sizeof(x));
+  return x;
+}
+BRIDLE_INLINE void store(float* p, Floats x) { std::memcpy(p, &x, sizeof(x)); }
+
+BRIDLE_INLINE Floats load(const uint16_t* p) {
+#if defined(__AVX512F__)
+  const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return reinterpret_cast<Floats>(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+#else
+  Halves half;
+  std::memcpy(&half, p, sizeof(half));
+  return reinterpret_cast<Floats>(__builtin_convertvector(half, Words) << 16);
+#endif
+}
+
+// Rounded to the nearest, ties to even; NaN stays NaN.
+BRIDLE_INLINE void store(uint16_t* p, Floats x) {
+#if defined(__AVX512BF16__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(x))));
+#else
+  const Words bits = reinterpret_cast<Words>(x);
+  const Words rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
+  const Words kept = reinterpret_cast<Words>(x == x) & rounded;
+  const Words nan = reinterpret_cast<Words>(x != x) & 0x7fc00000U;
+  const Halves half = __builtin_convertvector((kept | nan) >> 16, Halves);
+  std::memcpy(p, &half, sizeof(half));
+#endif
+}
+
+BRIDLE_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }
+BRIDLE_INLINE Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
+
+BRIDLE_INLINE float sum_of(Floats x) {
+  float total = 0.0F;
+  for (int i = 0; i < kLanes; ++i) total += x[i];
+  return total;
+}
+BRIDLE_INLINE float largest_of(Floats x) {
+  float most = x[0];
+  for (int i = 1; i < kLanes; ++i) most = x[i] > most ? x[i] : most;
+  return most;
+}
+
+// eˣ to about 3e-7, for x ≤ 88; e⁻⁸⁷ below that. The exponent is added as an integer to a polynomial on [−ln2/2, ln2/2].
+BRIDLE_INLINE Floats exponential(Floats x) {
+  x = larger(x, splat(-87.0F));
+  constexpr float shift =
+      12582912.0F;  // 1.5·2²³: adding it rounds to an integer, which stands in the low bits
+  const Floats shifted = x * 1.44269504F + shift;
+  const Floats n = shifted - shift;
+  const Floats r = (x - n * 0.693145752F) - n * 1.42860677e-6F;
+  Floats p = splat(1.0F / 720.0F);
+  p = p * r + 1.0F / 120.0F;
+  p = p * r + 1.0F / 24.0F;
+  p = p * r + 1.0F / 6.0F;
+  p = p * r + 0.5F;
+  p = p * r + 1.0F;
+  p = p * r + 1.0F;
+  return reinterpret_cast<Floats>(reinterpret_cast<Words>(p) + (reinterpret_cast<Words>(shifted) << 23));
+}
+
+// 1/x to about 1e-7, for x in [2⁻¹⁰⁰, 2¹⁰⁰].
+BRIDLE_INLINE Floats reciprocal(Floats x) {
+#if defined(__AVX512F__)
+  const Floats guess = reinterpret_cast<Floats>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
+  return guess * (2.0F - x * guess);
+#else
+  return 1.0F / x;
+#endif
+}
+
+}  // namespace
+}  // namespace bridle

@@ -1,0 +1,137 @@
+// See fused_model.h.
+#include "nn/fused_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "bridle/error.h"
+
+namespace bridle {
+namespace {
+
+constexpr int64_t kOwnTokens = 1024;  // of a group that one thread works on: its activations stay near
+constexpr int64_t kSharedTokens =
+    4096;                            // of a group that all work on: as many for each reading of large weights
+constexpr int64_t kLeastGroups = 8;  // so that no thread waits long for the last one
+constexpr int64_t kSlots = 4;
+constexpr int64_t kMostSums = int64_t{64} << 20U;  // bytes of a slot; above, one slot has to do
+
+ActivationKind activation_kind(const std::string& name) {
+  if (name == "relu") return ActivationKind::relu;
+  return name == "gelu" ? ActivationKind::gelu : ActivationKind::gelu_tanh;
+}
+
+}  // namespace
+
+bool FusedModel::supports(const ModelOptions& o) {
+  return o.kind == "transformer" && o.norm == "none" && !o.bias && !o.learnable_scales && !o.tie_embeddings;
+}
+
+FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Param>& model_params,
+                       const StepKernels& step_kernels)
+    : options(model_options),
+      params(model_params),
+      kernels(step_kernels),
+      size(padded(options.hidden_size)),
+      inner(padded(options.intermediate_size)),
+      classes(padded(options.real_vocab_size)),
+      head_size(options.hidden_size / options.num_attention_heads),
+      attention_scale(static_cast<float>(options.softmax_scale / static_cast<double>(head_size))),
+      activation(activation_kind(options.hidden_act)) {
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < params.size(); ++i) places[params[i].name] = i;
+  const auto tensor = [&](size_t place) { return params[place].tensor.detach(); };
+  for (int64_t i = 0; i < options.num_hidden_layers; ++i) {
+    const auto place = [&](const char* part) {
+      return places.at(fmt::format("model.layers.{}.{}", i, part));
+    };
+    const std::vector<size_t> qkv = {place("self_attn.q_proj.weight"), place("self_attn.k_proj.weight"),
+                                     place("self_attn.v_proj.weight")};
+    const size_t output = place("self_attn.o_proj.weight");
+    const size_t up = place("mlp.up_proj.weight"), down = place("mlp.down_proj.weight");
+    layers.push_back(
+        {FusedWeight({tensor(qkv[0]), tensor(qkv[1]), tensor(qkv[2])}, FusedWeight::Left::in),
+         FusedWeight({tensor(output)}, FusedWeight::Left::out),
+         FusedWeight({tensor(up)}, FusedWeight::Left::in),
+         FusedWeight({tensor(down)}, FusedWeight::Left::out), qkv, output, up, down,
+         options.position_bias ? std::optional(place("self_attn.position_bias")) : std::nullopt});
+  }
+  embedding_param = places.at("model.embed_tokens.weight");
+  head_param = places.at("lm_head.weight");
+  head.emplace(std::vector{tensor(head_param).narrow(0, 0, options.real_vocab_size)}, FusedWeight::Left::in);
+  if (options.positions == "learned") positions_param = places.at("model.embed_positions.weight");
+  int64_t bytes = head->bytes();
+  for (const FusedWeight* weight : weights()) bytes += weight->bytes();
+  packed_.reserve(bytes);
+  for (FusedLayer& layer : layers)
+    for (FusedWeight* weight : {&layer.qkv, &layer.output, &layer.up, &layer.down}) weight->take(packed_);
+  head->take(packed_);
+}
+
+std::vector<const FusedWeight*> FusedModel::weights() const {
+  std::vector<const FusedWeight*> all;
+  for (const FusedLayer& layer : layers)
+    for (const FusedWeight* weight : {&layer.qkv, &layer.output, &layer.up, &layer.down})
+      all.push_back(weight);
+  all.push_back(&*head);
+  return all;
+}
+
+FusedShape FusedModel::shape_of(int64_t batch, int64_t length) const {
+  int64_t sums = options.vocab_size * size;
+  for (const FusedWeight* weight : weights()) sums += weight->sums();
+  FusedShape shape{.batch = batch, .length = length, .rows = padded(length)};
+  shape.group = std::clamp<int64_t>(kOwnTokens / shape.rows, 1, std::max<int64_t>(1, batch / kLeastGroups));
+  shape.shared = sums * int64_t{sizeof(float)} > kMostSums || shape.groups() < kSlots;
+  if (shape.shared) shape.group = std::clamp<int64_t>(kSharedTokens / shape.rows, 1, batch);
+  shape.slots = shape.shared ? 1 : kSlots;
+  return shape;
+}
+
+void FusedModel::set_length(int64_t new_rows) {
+  if (rows == new_rows) return;
+  rows = new_rows;
+  if (options.position_bias)
+    bias.assign(static_cast<size_t>(options.num_hidden_layers * options.num_attention_heads * 2 * rows),
+                0.0F);
+  if (options.positions != "rope") return;
+  const int64_t half = head_size / 2;
+  cosine.resize(static_cast<size_t>(rows * half));
+  sine.resize(static_cast<size_t>(rows * half));
+  for (int64_t t = 0; t < rows; ++t) {
+    for (int64_t i = 0; i < half; ++i) {
+      const double angle =
+          static_cast<double>(t) *
+          std::pow(options.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_size));
+      cosine[static_cast<size_t>(t * half + i)] = static_cast<float>(std::cos(angle));
+      sine[static_cast<size_t>(t * half + i)] = static_cast<float>(std::sin(angle));
+    }
+  }
+}
+
+void FusedModel::pack(const Team& team) {
+  std::vector<std::pair<const FusedWeight*, int64_t>> pieces;
+  for (const FusedWeight* weight : weights())
+    for (int64_t piece = 0; piece < weight->pack_pieces(); ++piece) pieces.emplace_back(weight, piece);
+  constexpr int64_t together = 16;  // a thread's share is worth its waking up
+  const auto count = static_cast<int64_t>(pieces.size());
+  team.each((count + together - 1) / together, [&](int64_t item, int) {
+    for (int64_t i = item * together; i < std::min(count, (item + 1) * together); ++i)
+      pieces[static_cast<size_t>(i)].first->pack_piece(pieces[static_cast<size_t>(i)].second, kernels);
+  });
+  for (size_t layer = 0; layer < layers.size() && !bias.empty(); ++layer) {
+    const at::Tensor table = params[*layers[layer].bias_param].tensor.detach().contiguous();
+    const int64_t offsets = table.size(1);
+    for (int64_t h = 0; h < options.num_attention_heads; ++h) {
+      const float* from = static_cast<const float*>(table.data_ptr()) + h * offsets;
+      float* to = bias.data() + bias_at(layer, h);
+      for (int64_t offset = 0; offset < rows; ++offset)
+        to[rows - 1 - offset] = from[std::min(offset, offsets - 1)];
+    }
+  }
+}
+
+}  // namespace bridle

@@ -1,0 +1,85 @@
+// See fused_weights.h.
+#include "nn/fused_weights.h"
+
+#include <algorithm>
+
+namespace bridle {
+namespace {
+
+constexpr int64_t kBlock = amx::kBlock;
+
+// Rows of a block of sums as rows of a gradient, or as its columns.
+struct Block {
+  float values[amx::kSums];
+};
+
+Block added_up(const std::vector<const float*>& slots, int64_t offset, float factor) {
+  Block block;
+  for (int64_t i = 0; i < amx::kSums; ++i) block.values[i] = slots.front()[offset + i];
+  for (size_t slot = 1; slot < slots.size(); ++slot)
+    for (int64_t i = 0; i < amx::kSums; ++i) block.values[i] += slots[slot][offset + i];
+  for (float& value : block.values) value *= factor;
+  return block;
+}
+
+}  // namespace
+
+FusedWeight::FusedWeight(std::vector<at::Tensor> parts, Left left)
+    : parts_(std::move(parts)),
+      left_(left),
+      in_(padded(parts_.front().size(1))),
+      out_(padded(parts_.front().size(0)) * static_cast<int64_t>(parts_.size())) {}
+
+int64_t FusedWeight::bytes() const { return 2 * Arena::size_of<uint32_t>(packed_size(out_, in_)); }
+
+void FusedWeight::take(Arena& arena) {
+  forward_ = arena.take<uint32_t>(packed_size(out_, in_));
+  backward_ = arena.take<uint32_t>(packed_size(out_, in_));
+}
+
+void FusedWeight::pack_piece(int64_t piece, const StepKernels& kernels) const {
+  const int64_t out_steps = part_out() / amx::kStep, in_steps = in_ / amx::kStep;
+  const auto factor = [](const at::Tensor& weight, bool outputs_are_lines) {
+    return amx::Factor{.data = weight.data_ptr(),
+                       .element = amx::Element::float32,
+                       .along_depth = outputs_are_lines,
+                       .lines = weight.size(outputs_are_lines ? 0 : 1),
+                       .depth = weight.size(outputs_are_lines ? 1 : 0),
+                       .stride = weight.stride(0)};
+  };
+  if (piece < out_ / kBlock) {
+    const at::Tensor& weight = parts_[static_cast<size_t>(piece * kBlock / part_out())];
+    kernels.pack(factor(weight, true), amx::Side::right, piece * kBlock % part_out(), 0, in_steps,
+                 forward_ + piece * in_steps * amx::kPairsPerStep);
+    return;
+  }
+  const int64_t block = piece - out_ / kBlock;
+  uint32_t* packed = backward_ + block * (out_ / amx::kStep) * amx::kPairsPerStep;
+  for (const at::Tensor& weight : parts_) {
+    kernels.pack(factor(weight, false), amx::Side::right, block * kBlock, 0, out_steps, packed);
+    packed += out_steps * amx::kPairsPerStep;
+  }
+}
+
+void FusedWeight::unpack(const Team& team, const std::vector<const float*>& slots, float factor,
+                         const std::vector<at::Tensor>& gradients) const {
+  const int64_t in_blocks = in_ / kBlock, part_blocks = part_out() / kBlock;
+  const int64_t left_blocks = left_ == Left::in ? in_blocks : out_ / kBlock;
+  team.each(out_ / kBlock, [&](int64_t out_block, int) {
+    const at::Tensor& gradient = gradients[static_cast<size_t>(out_block / part_blocks)];
+    const int64_t rows = gradient.size(0), columns = gradient.size(1),
+                  first = out_block % part_blocks * kBlock;
+    auto* data = static_cast<float*>(gradient.data_ptr());
+    for (int64_t in_block = 0; in_block < in_blocks; ++in_block) {
+      const int64_t block =
+          left_ == Left::in ? out_block * left_blocks + in_block : in_block * left_blocks + out_block;
+      const Block sums = added_up(slots, block * amx::kSums, factor);
+      const int64_t row_step = left_ == Left::in ? 1 : kBlock, column_step = left_ == Left::in ? kBlock : 1;
+      for (int64_t i = 0; i < std::min(kBlock, rows - first); ++i)
+        for (int64_t j = 0; j < std::min(kBlock, columns - in_block * kBlock); ++j)
+          data[(first + i) * columns + in_block * kBlock + j] = sums.values[i * row_step + j * column_step];
+    }
+  });
+}
+
+}  // namespace bridle

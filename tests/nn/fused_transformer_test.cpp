@@ -1,0 +1,202 @@
+// The fused pass against the modules' own forward with LibTorch's gradients.
+#include "nn/fused_transformer.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/randint.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "bridle/error.h"
+#include "nn_support.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+struct Tokens {
+  at::Tensor in, out;
+};
+
+Tokens some_tokens(const ModelOptions& options, int64_t batch, int64_t length) {
+  const at::Tensor in = test::normal({batch, length}, 7).mul(1e4).to(at::kLong).remainder(options.vocab_size);
+  const int64_t classes = options.real_vocab_size == 0 ? options.vocab_size : options.real_vocab_size;
+  return {in, test::normal({batch, length}, 8).mul(1e4).to(at::kLong).remainder(classes)};
+}
+
+// Weights of the size that training has, none of them zero.
+std::unique_ptr<Model> trained_like(const ModelOptions& options) {
+  auto model = make_model(options, 1);
+  const at::NoGradGuard no_gradients;
+  uint64_t seed = 1;
+  for (const Param& param : model->params()) {
+    const double deviation =
+        is_matrix(param.role) ? 1.0 / std::sqrt(static_cast<double>(param.tensor.size(1))) : 1.0;
+    param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
+  }
+  return model;
+}
+
+LossAndGradients twin(const Model& model, const Tokens& tokens) {
+  Pass pass;
+  const at::Tensor logits = model.forward(tokens.in, pass);
+  const at::Tensor flat = logits.reshape({-1, logits.size(-1)}), targets = tokens.out.reshape({-1});
+  const at::Tensor loss = at::cross_entropy_loss(flat, targets);
+  std::vector<at::Tensor> weights;
+  for (const Param& param : model.params()) weights.push_back(param.tensor);
+  return {loss.item<double>(), flat.argmax(-1).eq(targets).to(at::kDouble).mean().item<double>(),
+          torch::autograd::grad({loss}, weights, {}, false, false, true)};
+}
+
+void expect_agreement(const Model& model, const Tokens& tokens, const StepKernels& kernels,
+                      double tolerance) {
+  FusedTransformer fused(model.options(), model.params(), kernels);
+  const LossAndGradients plain = twin(model, tokens), seen = fused.run(tokens.in, tokens.out, true, nullptr);
+  EXPECT_NEAR(seen.loss, plain.loss, 0.004 * plain.loss);
+  EXPECT_NEAR(seen.accuracy, plain.accuracy, 0.05);
+  ASSERT_EQ(seen.gradients.size(), plain.gradients.size());
+  for (size_t i = 0; i < plain.gradients.size(); ++i) {
+    const double size = plain.gradients[i].norm().item<double>();
+    const double error = seen.gradients[i].sub(plain.gradients[i]).norm().item<double>();
+    EXPECT_LT(error, tolerance * size) << model.params()[i].name;
+  }
+  EXPECT_NEAR(fused.run(tokens.in, tokens.out, false, nullptr).loss, seen.loss, 1e-9);
+}
+
+struct Case {
+  const char* name;
+  ModelOptions options;
+  int64_t batch, length;
+};
+
+std::vector<Case> cases() {
+  const ModelOptions base{.vocab_size = 33,
+                          .hidden_size = 64,
+                          .num_hidden_layers = 2,
+                          .num_attention_heads = 4,
+                          .max_position_embeddings = 200,
+                          .softmax_scale = 4.0,
+                          .final_scale = 1.5};
+  std::vector<Case> all = {
+      {"whole blocks", base, 9, 64}, {"one sequence", base, 1, 32}, {"long", base, 2, 200}};
+  const auto add = [&](const char* name, int64_t batch, int64_t length, auto change) {
+    ModelOptions options = base;
+    change(options);
+    all.push_back({name, options, batch, length});
+  };
+  add("ragged sizes", 5, 45, [](ModelOptions& o) {
+    o.vocab_size = 41;
+    o.real_vocab_size = 37;
+    o.hidden_size = 40;
+    o.num_attention_heads = 2;
+    o.intermediate_size = 50;
+  });
+  add("position bias, farther than its table", 9, 50, [](ModelOptions& o) {
+    o.position_bias = true;
+    o.position_bias_offsets = 20;
+    o.positions = "none";
+  });
+  add("learned positions, plain residual, relu", 4, 33, [](ModelOptions& o) {
+    o.positions = "learned";
+    o.residual = "plain";
+    o.hidden_act = "relu";
+    o.activation_divisor = 1.0;
+  });
+  add("erf", 9, 40, [](ModelOptions& o) {
+    o.hidden_act = "gelu";
+    o.attention_alpha = 0.5;
+    o.mlp_alpha = 0.25;
+  });
+  return all;
+}
+
+TEST(FusedTransformer, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const auto model = trained_like(c.options);
+    const Tokens tokens = some_tokens(c.options, c.batch, c.length);
+    const double tolerance = c.options.hidden_act == "relu" ? 0.06 : 0.03;  // ReLU's slope jumps
+    for (const auto set :
+         {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::amx}) {
+      if (set > instruction_set()) continue;
+      SCOPED_TRACE(instruction_set_name(set));
+      expect_agreement(*model, tokens, step_kernels(set), tolerance);
+    }
+  }
+}
+
+TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const ModelOptions options{.vocab_size = 33,
+                             .hidden_size = 64,
+                             .num_hidden_layers = 2,
+                             .num_attention_heads = 2,
+                             .max_position_embeddings = 64,
+                             .position_bias = true};
+  const auto model = trained_like(options);
+  const int before = at::get_num_threads();
+  for (const int64_t batch : {2, 21}) {  // all threads on one group, and groups of their own
+    const Tokens tokens = some_tokens(options, batch, 64);
+    std::vector<LossAndGradients> seen;
+    for (const int threads : {1, 2, 3}) {
+      at::set_num_threads(threads);
+      FusedTransformer fused(model->options(), model->params());
+      seen.push_back(fused.run(tokens.in, tokens.out, true, nullptr));
+      seen.push_back(fused.run(tokens.in, tokens.out, true, nullptr));  // nothing is left of the first
+    }
+    at::set_num_threads(before);
+    for (const LossAndGradients& other : seen) {
+      EXPECT_EQ(other.loss, seen[0].loss);
+      for (size_t i = 0; i < other.gradients.size(); ++i)
+        EXPECT_TRUE(other.gradients[i].equal(seen[0].gradients[i])) << model->params()[i].name;
+    }
+  }
+}
+
+TEST(FusedTransformer, FollowsTheWeightsAndTheShapeOfEachCall) {
+  const ModelOptions options = cases()[0].options;
+  const auto model = trained_like(options);
+  FusedTransformer fused(model->options(), model->params());
+  const Tokens first = some_tokens(options, 8, 64), second = some_tokens(options, 3, 20);
+  fused.run(first.in, first.out, true, nullptr);
+  {
+    const at::NoGradGuard no_gradients;
+    for (const Param& param : model->params()) param.tensor.mul_(0.5);
+  }
+  for (const Tokens& tokens : {first, second})
+    EXPECT_NEAR(fused.run(tokens.in, tokens.out, true, nullptr).loss, twin(*model, tokens).loss, 0.01);
+}
+
+TEST(FusedTransformer, RefusesTokensOutsideTheVocabulary) {
+  const ModelOptions options = cases()[0].options;
+  const auto model = trained_like(options);
+  FusedTransformer fused(model->options(), model->params());
+  Tokens tokens = some_tokens(options, 2, 8);
+  tokens.in[1][3] = 33;
+  EXPECT_THROW(fused.run(tokens.in, tokens.out, true, nullptr), InputError);
+  tokens.in[1][3] = 3;
+  tokens.out[0][0] = -1;
+  EXPECT_THROW(fused.run(tokens.in, tokens.out, true, nullptr), InputError);
+}
+
+TEST(FusedTransformer, IsTakenForBfloat16PassesOfModelsThatItSupports) {
+  const ModelOptions options = cases()[0].options;
+  const Tokens tokens = some_tokens(options, 2, 32);
+  const auto has_one = [&](const ModelOptions& o, Pass pass) {
+    return trained_like(o)->fused_loss(tokens.in, tokens.out, pass, true).has_value();
+  };
+  EXPECT_TRUE(has_one(options, {.dtype = at::kBFloat16}));
+  EXPECT_FALSE(has_one(options, {.dtype = at::kFloat}));
+  ActivationStatistics statistics;
+  EXPECT_FALSE(has_one(options, {.dtype = at::kBFloat16, .statistics = &statistics}));
+  ModelOptions normed = options;
+  normed.norm = "rms_norm";
+  EXPECT_FALSE(has_one(normed, {.dtype = at::kBFloat16}));
+  ModelOptions dropping = options;
+  dropping.dropout = 0.1;
+  EXPECT_FALSE(has_one(dropping, {.dtype = at::kBFloat16, .training = true}));
+  EXPECT_TRUE(has_one(dropping, {.dtype = at::kBFloat16}));
+}
+
+}  // namespace
+}  // namespace bridle
