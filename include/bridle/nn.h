@@ -76,7 +76,7 @@ struct ActivationStatistics {
 
 // Where the time of forward and backward passes goes, in seconds; added to.
 struct PhaseTimes {
-  double forward = 0.0;
+  double forward = 0.0;  // with the loss
   double backward = 0.0;
 };
 
@@ -86,7 +86,7 @@ struct Pass {
   RandomKey dropout = {};             // changes from step to step
   ActivationStatistics* statistics = nullptr;
   uint64_t dropout_calls = 0;
-  PhaseTimes* times = nullptr;
+  PhaseTimes* times = nullptr;  // null: nothing is measured
 };
 
 // Mean cross-entropy over the targets, its gradients in the order of the model's params, and the share of targets that

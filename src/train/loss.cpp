@@ -2,6 +2,7 @@
 #include <ATen/ops/cross_entropy_loss.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "base/stopwatch.h"
 #include "bridle/train.h"
 
 namespace bridle {
@@ -9,11 +10,13 @@ namespace bridle {
 LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass& pass) {
   if (auto fused = model.fused_loss(batch.inputs, batch.targets, pass, /*gradients=*/true))
     return *std::move(fused);
+  Stopwatch watch(pass.times);
   const at::Tensor logits = model.forward(batch.inputs, pass);
   const at::Tensor flat = logits.reshape({-1, logits.size(-1)});
   const at::Tensor targets = batch.targets.reshape({-1});
   const at::Tensor loss =
       at::cross_entropy_loss(flat.scalar_type() == at::kDouble ? flat : flat.to(at::kFloat), targets);
+  watch.lap(&PhaseTimes::forward);
   std::vector<at::Tensor> weights;
   for (const Param& param : model.params()) weights.push_back(param.tensor);
   LossAndGradients result;
@@ -22,8 +25,10 @@ LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass
   for (size_t i = 0; i < weights.size(); ++i) {
     if (!result.gradients[i].defined()) result.gradients[i] = weights[i].detach().mul(0.0);
   }
+  watch.lap(&PhaseTimes::backward);
   result.loss = loss.item<double>();
   result.accuracy = flat.detach().argmax(-1).eq(targets).to(at::kDouble).mean().item<double>();
+  watch.lap(&PhaseTimes::forward);
   return result;
 }
 

@@ -39,37 +39,16 @@ struct Trainer::Parts {
   TrainListener listener;
   std::shared_ptr<const Source> validation;
   std::unique_ptr<MetricsFile> metrics;
-  int64_t examples_per_step = 0;
   double seconds_before = 0.0;  // trained before the last resume
   Clock::time_point started = Clock::now();
   TrainSummary summary;
 
   Parts(const RunOptions& options, const DataSet& data, Path where, TrainListener who)
-      : folder(std::move(where)), listener(std::move(who)) {
-    state.options = options;
-    state.model = make_model(options.model, options.training.seed);
-    state.constraints = std::make_unique<ConstraintSet>(state.model->params(), options.constraint,
-                                                        options.model.num_attention_heads);
-    if (options.constraint.lipschitz != 0.0)
-      state.budget =
-          std::make_unique<Budget>(*state.model, state.constraints->params(),
-                                   BudgetOptions{.lipschitz = options.constraint.lipschitz,
-                                                 .moving = options.constraint.caps == "moving",
-                                                 .rate = options.constraint.cap_rate,
-                                                 .embedding_cap = options.constraint.embedding_cap});
-    OptimizerOptions optimizer = options.optimizer;
-    if (options.training.precision == "bfloat16") optimizer.product_dtype = at::kBFloat16;
-    state.optimizer = std::make_unique<Optimizer>(state.constraints->params(), optimizer);
-    if (state.budget) use_caps_(state);
-    const SourceOptions source = source_options(options);
-    state.loader = std::make_unique<Loader>(open_split(data, Split::train, source),
-                                            LoaderOptions{.batch_size = options.data.batch_size,
-                                                          .order = order_named(options.data.order),
-                                                          .seed = options.training.seed});
-    validation = open_split(data, options.data.held_out > 0.0 ? Split::held_out : Split::validation, source);
-    examples_per_step = options.data.batch_size * options.training.accumulate *
-                        (options.model.kind == "mlp" ? 1 : options.data.sequence_length);
-  }
+      : state(make_train_state(options, open_split(data, Split::train, source_options(options)))),
+        folder(std::move(where)),
+        listener(std::move(who)),
+        validation(open_split(data, options.data.held_out > 0.0 ? Split::held_out : Split::validation,
+                              source_options(options))) {}
 
   // One process at a time. Throws InputError where another works on the run.
   void lock() {
@@ -276,6 +255,7 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
   TrainState& state = parts.state;
   const TrainingOptions& training = state.options.training;
   const auto due = [&](int64_t every) { return every > 0 && state.step % every == 0; };
+  const auto examples = static_cast<double>(examples_per_step(state.options));
   parts.started = Clock::now();
   const int64_t first = state.step;
   const bool complete = first >= training.steps;  // a finished run, resumed
@@ -283,7 +263,7 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
   while (state.step < training.steps && !(stop != nullptr && stop->load())) {
     const auto begin = Clock::now();
     const StepResult result = train_step_(state);
-    const double rate = static_cast<double>(parts.examples_per_step) / seconds_since(begin);
+    const double rate = examples / seconds_since(begin);
     parts.summary.train_loss = result.loss;
     const double left = seconds_since(parts.started) / static_cast<double>(state.step - first) *
                         static_cast<double>(training.steps - state.step);

@@ -163,5 +163,17 @@ TEST(TrainStep, AccumulatesBatchesIntoTheirMean) {
   EXPECT_EQ(twice.state.loader->position(), 2);
 }
 
+TEST(TrainStep, SaysWhereItsTimeWentAndDoesTheSame) {
+  Case plain("mlp_muon_softcap_random"), timed("mlp_muon_softcap_random");
+  StepTimes times;
+  timed.state.times = &times;
+  timed.state.options.constraint.prove_every = plain.state.options.constraint.prove_every = 1;
+  EXPECT_EQ(train_step_(timed.state).loss, train_step_(plain.state).loss);
+  EXPECT_TRUE(timed.state.model->params()[0].tensor.equal(plain.state.model->params()[0].tensor));
+  for (const double part :
+       {times.data, times.forward, times.backward, times.optimizer, times.constraint, times.proof})
+    EXPECT_GT(part, 0.0);
+}
+
 }  // namespace
 }  // namespace bridle

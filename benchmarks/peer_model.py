@@ -1,0 +1,230 @@
+"""The peer's worker: a recipe's model, optimizer and constraint as one writes them in eager PyTorch, stepped on request.
+
+Reads one JSON line {"settings": {...}, "mode": "float32" | "bfloat16", "threads": n} and then, line by line, how many steps to
+time; answers each with a JSON list of seconds. Between requests it blocks on its input and takes no processor time. In mode
+bfloat16 the model runs under autocast, and Muon and the soft cap multiply in bfloat16. Started by peer_torch.py."""
+import json
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+# a, b, c of x ↦ ax + bx³ + cx⁵, a step each; the same lists as src/linalg/orthogonalize.cpp has.
+COEFFICIENTS = {
+    "six_step": [tuple(x / 1024 for x in abc) for abc in
+                 ((3955, -8306, 5008), (3735, -6681, 3463), (3799, -6499, 3211), (4019, -6385, 2906), (2677, -3029, 1162),
+                  (2172, -1833, 682))],
+    "five_step": [(4.0848, -6.8946, 2.9270), (3.9505, -6.3029, 2.6377), (3.7418, -5.5913, 2.3037), (2.8769, -3.1427, 1.2046),
+                  (2.8366, -3.0525, 1.2012)],
+    "classic": [(3.4445, -4.7750, 2.0315)] * 5,
+}
+
+
+class Attention(nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        d, self.heads = s["model.hidden_size"], s["model.num_attention_heads"]
+        self.qkv = nn.Linear(d, 3 * d, bias=s["model.bias"])
+        self.out = nn.Linear(d, d, bias=s["model.bias"])
+        self.scale = s["model.softmax_scale"] * self.heads / d
+        self.output_scale = s["model.attention_output_scale"]
+        self.dropout = s["model.dropout"]
+        length, half = s["data.sequence_length"], d // self.heads // 2
+        self.register_buffer("mask", torch.full((length, length), float("-inf")).triu(1))
+        self.rope = s["model.positions"] == "rope"
+        angles = torch.outer(torch.arange(length), s["model.rope_theta"] ** (-torch.arange(half) / half))
+        self.register_buffer("cosine", angles.cos())
+        self.register_buffer("sine", angles.sin())
+
+    def turn(self, x):  # [B, H, T, d_h]
+        first, second = x.chunk(2, -1)
+        return torch.cat((first * self.cosine - second * self.sine, second * self.cosine + first * self.sine), -1)
+
+    def forward(self, x):  # [B, T, d]
+        b, t, d = x.shape
+        q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
+        if self.rope:
+            q, k = self.turn(q), self.turn(k)
+        logits = (q * self.scale) @ k.transpose(2, 3) + self.mask
+        weights = F.dropout(logits.softmax(-1), self.dropout)
+        heads = (weights.to(v.dtype) @ v).transpose(1, 2).reshape(b, t, d)
+        return self.out(heads * self.output_scale)
+
+
+class LayerNorm(nn.Module):  # PyTorch's own has no way to leave out the bias alone
+    def __init__(self, size, bias):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.bias = nn.Parameter(torch.zeros(size)) if bias else None
+
+    def forward(self, x):
+        return F.layer_norm(x, self.weight.shape, self.weight, self.bias)
+
+
+def make_norm(s):
+    return LayerNorm(s["model.hidden_size"], s["model.bias"]) if s["model.norm"] == "layer_norm" else nn.Identity()
+
+
+class Block(nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        d = s["model.hidden_size"]
+        self.norms = nn.ModuleList([make_norm(s), make_norm(s)])
+        self.attention = Attention(s)
+        self.up = nn.Linear(d, s["model.intermediate_size"], bias=s["model.bias"])
+        self.down = nn.Linear(s["model.intermediate_size"], d, bias=s["model.bias"])
+        self.act, self.divisor, self.dropout = s["model.hidden_act"], s["model.activation_divisor"], s["model.dropout"]
+        self.convex = s["model.residual"] == "convex"
+        self.alphas = s["model.attention_alpha"], s["model.mlp_alpha"]
+
+    def join(self, x, branch, alpha):
+        branch = F.dropout(branch, self.dropout)
+        return torch.lerp(x, branch.to(x.dtype), alpha) if self.convex else x + branch
+
+    def feed_forward(self, x):
+        x = self.up(x)
+        x = F.relu(x) if self.act == "relu" else F.gelu(x, approximate="tanh" if self.act == "gelu_tanh" else "none")
+        return self.down(x if self.divisor == 1.0 else x / self.divisor)
+
+    def forward(self, x):
+        x = self.join(x, self.attention(self.norms[0](x)), self.alphas[0])
+        return self.join(x, self.feed_forward(self.norms[1](x)), self.alphas[1])
+
+
+class Transformer(nn.Module):
+    def __init__(self, s):
+        super().__init__()
+        d, vocabulary = s["model.hidden_size"], s["model.vocab_size"]
+        self.embedding = nn.Embedding(vocabulary, d)
+        learned = s["model.positions"] == "learned"
+        self.positions = nn.Parameter(0.02 * torch.randn(s["data.sequence_length"], d)) if learned else None
+        self.blocks = nn.Sequential(*(Block(s) for _ in range(s["model.num_hidden_layers"])))
+        self.norm = make_norm(s)
+        self.head = nn.Linear(d, vocabulary, bias=False)
+        if s["model.tie_embeddings"]:
+            self.head.weight = self.embedding.weight
+        self.final_scale = s["model.final_scale"]
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        x = self.blocks(x if self.positions is None else x + self.positions)
+        return self.head(self.norm(x)).flatten(0, 1) * self.final_scale
+
+
+def make_model(s):
+    if s["model.kind"] != "mlp":
+        return Transformer(s)
+    layers = []
+    for rows, columns in zip(s["model.layer_sizes"][1:], s["model.layer_sizes"]):
+        layers += [nn.Linear(columns, rows, bias=False), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def random_batch(s):
+    if s["model.kind"] == "mlp":
+        return torch.rand(s["data.batch_size"], s["model.layer_sizes"][0]), torch.randint(s["model.layer_sizes"][-1],
+                                                                                          (s["data.batch_size"],))
+    tokens = torch.randint(s["model.real_vocab_size"], (s["data.batch_size"], s["data.sequence_length"] + 1))
+    return tokens[:, :-1].contiguous(), tokens[:, 1:].reshape(-1)
+
+
+def apply_polynomials(x, steps):
+    """Odd polynomials of the singular values, in the plain form: the Gram matrix on the shorter side."""
+    tall = x.size(0) > x.size(1)
+    x = x.t() if tall else x
+    for a, b, c in steps:
+        gram = x @ x.t()
+        side = gram if c == 0 else torch.addmm(gram, gram, gram, beta=b, alpha=c)
+        x = torch.addmm(x, side, x, beta=a, alpha=b if c == 0 else 1.0)
+    return x.t() if tall else x
+
+
+class Rules:
+    """Muon for matrices, normalised rows for the embedding, Adam for the rest; AdamW for all where the recipe says so."""
+
+    def __init__(self, model, s, products):
+        self.s, self.products = s, products
+        self.embedding = model.embedding.weight if hasattr(model, "embedding") else None
+        layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear) and layer.weight is not self.embedding]
+        # Queries, keys and values are matrices of their own.
+        self.matrices = {layer.weight: layer.weight.detach().chunk(3 if layer in self.fused(model) else 1) for layer in layers}
+        muon = s["optimizer.method"] == "muon"
+        own = [*self.matrices, *([] if self.embedding is None else [self.embedding])] if muon else []
+        self.momentum = {p: torch.zeros_like(p) for p in own}
+        rest = [p for p in model.parameters() if p not in self.momentum]
+        self.adam = torch.optim.AdamW(rest, lr=1e-3, foreach=True) if rest else None
+        self.vectors = {part: F.normalize(torch.randn(part.size(1)), dim=0) for part in self.parts()}
+
+    @staticmethod
+    def fused(model):
+        return {layer.qkv for layer in model.modules() if isinstance(layer, Attention)}
+
+    def parts(self):
+        return [part for parts in self.matrices.values() for part in parts]
+
+    @torch.no_grad()
+    def step(self):
+        if self.adam:
+            self.adam.step()
+        for p, m in self.momentum.items():
+            m.lerp_(p.grad, 1 - self.s["optimizer.momentum"])
+            if p is self.embedding:
+                p.sub_(F.normalize(m, dim=1), alpha=1e-3)
+                continue
+            parts = self.matrices[p]
+            for weight, direction in zip(parts, m.chunk(len(parts))):
+                weight.sub_(self.orthogonal(direction), alpha=1e-3 * (weight.size(0) / weight.size(1)) ** 0.5)
+        self.constrain()
+
+    def orthogonal(self, m):
+        x = m.to(self.products)
+        return apply_polynomials(x / (x.norm() + 1e-12), COEFFICIENTS[self.s["optimizer.ns_coefficients"]]).to(m.dtype)
+
+    def constrain(self):
+        if self.embedding is not None and self.s["constraint.embedding_cap"] > 0:
+            rms = self.embedding.square().mean(1, keepdim=True).sqrt()
+            self.embedding.div_((rms / self.s["constraint.embedding_cap"]).clamp_min(1.0))
+        for weight in self.parts():
+            cap = self.s["constraint.sigma_max"] * (weight.size(0) / weight.size(1)) ** 0.5
+            if self.s["constraint.method"] == "soft_cap":
+                x = (weight / cap).to(self.products)
+                weight.copy_(apply_polynomials(x, [(1.0, -0.05, 0), (1.0, 0.05, 0)]).mul_(cap))
+            elif self.s["constraint.method"].startswith("normalize"):
+                # A round of power iteration, as in torch.nn.utils.parametrizations.spectral_norm.
+                u = F.normalize(weight @ self.vectors[weight], dim=0)
+                v = self.vectors[weight] = F.normalize(weight.t() @ u, dim=0)
+                weight.div_((u @ weight @ v / cap).clamp_min(1.0))
+
+
+def main():
+    request = json.loads(sys.stdin.readline())
+    s, low = request["settings"], request["mode"] == "bfloat16"
+    torch.set_num_threads(request["threads"])
+    torch.manual_seed(0)
+    model, batch = make_model(s), random_batch(s)
+    rules = Rules(model, s, torch.bfloat16 if low else torch.float32)
+
+    def step():
+        for p in model.parameters():
+            p.grad = None
+        for _ in range(s["training.accumulate"]):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
+                logits = model(batch[0])
+            F.cross_entropy(logits.float(), batch[1]).backward()
+        rules.step()
+
+    step()  # memory, threads and primitives
+    print(json.dumps({"parameters": sum(p.numel() for p in model.parameters())}), flush=True)
+    for line in sys.stdin:
+        seconds = []
+        for _ in range(int(line)):
+            start = time.perf_counter()
+            step()
+            seconds.append(time.perf_counter() - start)
+        print(json.dumps(seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+#include "train/train_state.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "train/options.h"
+
+namespace bridle {
+namespace {
+
+std::unique_ptr<Budget> make_budget(const Model& model, const std::vector<Param>& params,
+                                    const ConstraintSettings& settings) {
+  if (settings.lipschitz == 0.0) return nullptr;
+  return std::make_unique<Budget>(model, params,
+                                  BudgetOptions{.lipschitz = settings.lipschitz,
+                                                .moving = settings.caps == "moving",
+                                                .rate = settings.cap_rate,
+                                                .embedding_cap = settings.embedding_cap});
+}
+
+}  // namespace
+
+Pass TrainState::pass() const {
+  return {.dtype = options.training.precision == "bfloat16" ? at::kBFloat16 : at::kFloat,
+          .training = true,
+          .dropout = {.seed = options.training.seed,
+                      .stream = Stream::dropout,
+                      .step = static_cast<uint64_t>(step)},
+          .times = times};
+}
+
+TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Source> train) {
+  TrainState state;
+  state.options = options;
+  if (options.training.precision == "bfloat16") state.options.optimizer.product_dtype = at::kBFloat16;
+  state.model = make_model(options.model, options.training.seed);
+  state.constraints = std::make_unique<ConstraintSet>(state.model->params(), options.constraint,
+                                                      options.model.num_attention_heads);
+  const std::vector<Param>& params = state.constraints->params();
+  state.budget = make_budget(*state.model, params, options.constraint);
+  state.optimizer = std::make_unique<Optimizer>(params, state.options.optimizer);
+  if (state.budget) use_caps_(state);
+  state.loader =
+      std::make_unique<Loader>(std::move(train), LoaderOptions{.batch_size = options.data.batch_size,
+                                                               .order = order_named(options.data.order),
+                                                               .seed = options.training.seed});
+  return state;
+}
+
+void use_caps_(TrainState& state, const std::vector<double>& factors) {
+  const at::NoGradGuard no_gradients;
+  const std::vector<Param>& params = state.constraints->params();
+  std::vector<double> rates;
+  for (size_t i = 0; i < params.size(); ++i) {
+    rates.push_back(is_matrix(params[i].role) ? state.budget->caps()[i] : 1.0);
+    if (!factors.empty() && factors[i] != 1.0) params[i].tensor.mul_(factors[i]);
+  }
+  state.constraints->set_caps(state.budget->caps());
+  state.optimizer->set_rate_factors(std::move(rates));
+}
+
+int64_t examples_per_step(const RunOptions& options) {
+  const int64_t length = options.model.kind == "mlp" ? 1 : options.data.sequence_length;
+  return options.data.batch_size * options.training.accumulate * length;
+}
+
+}  // namespace bridle

@@ -1,0 +1,31 @@
+#include "base/stopwatch.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace bridle {
+namespace {
+
+struct Times {
+  double first = 1.0;
+  double second = 0.0;
+};
+
+TEST(Stopwatch, AddsEachLapToItsPart) {
+  Times times;
+  Stopwatch watch(&times);
+  watch.lap(&Times::second);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  watch.lap(&Times::first);
+  EXPECT_GE(times.first, 1.002);
+  EXPECT_GE(times.second, 0.0);
+}
+
+TEST(Stopwatch, MeasuresNothingForNobody) {
+  Stopwatch<Times> watch(nullptr);
+  watch.lap(&Times::first);
+}
+
+}  // namespace
+}  // namespace bridle
