@@ -68,6 +68,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
   bridle::add_bench(app);
   try {
     bridle::use_all_cores();
+    bridle::keep_freed_memory();
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       return fail(1, "[write] standard output: not everything could be written");

@@ -9,6 +9,7 @@
 //   enforcer.prove_and_repair_(weight, 2.0);          // σ(W) ≤ 2.0 is now proved, whatever rounding did
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,10 @@ class Constraint {
   virtual bool needs_update_bound() const { return false; }
   // False for methods that do not look at sigma_max.
   virtual bool uses_cap() const { return true; }
+
+  // How much of the result comes out of products, as a share of the cap, for a weight that can have reached so many times the
+  // cap: what rounding factors to bfloat16 can spoil.
+  virtual double product_share(double /*reach*/) const { return 0.0; }
 
   // False for methods whose result is finite for every finite weight; polynomials may overflow far outside the cap.
   virtual bool may_overflow() const { return true; }
@@ -125,7 +130,8 @@ class Enforcer {
   static double margin(at::ScalarType weight, at::ScalarType products);
 
  private:
-  double aim_below(const Param& param, double sigma_max) const;
+  double aim_below(const Param& param, double sigma_max,
+                   double reach = std::numeric_limits<double>::infinity()) const;
 
   void check_role(const Param& param) const;
 

@@ -24,10 +24,11 @@ double Enforcer::margin(at::ScalarType weight, at::ScalarType products) {
   return weight == at::kFloat ? 4e-5 : 1e-9;  // in float64 the proof itself needs up to 1e-9
 }
 
-double Enforcer::aim_below(const Param& param, double sigma_max) const {
+double Enforcer::aim_below(const Param& param, double sigma_max, double reach) const {
   const auto dtype = param.tensor.scalar_type();
   const auto products = is_table(role_) ? dtype : options_.product_dtype.value_or(dtype);
-  return sigma_max * (1.0 - margin(dtype, products));
+  const double least = margin(dtype, dtype), most = margin(dtype, products);
+  return sigma_max * (1.0 - (least + constraint_->product_share(reach) * (most - least)));
 }
 
 void Enforcer::check_role(const Param& param) const {
@@ -52,7 +53,7 @@ void Enforcer::start_(const Param& param, double sigma_max) {
 
 void Enforcer::enforce_(const Param& param, double sigma_max, const StepInfo& step) {
   check_role(param);
-  constraint_->apply_(param, aim_below(param, sigma_max), step);
+  constraint_->apply_(param, aim_below(param, sigma_max, step.reach(sigma_max) / sigma_max), step);
 }
 
 bool Enforcer::prove_and_repair_(const Param& param, double sigma_max) {

@@ -14,6 +14,7 @@ class HardCap : public Constraint {
  public:
   explicit HardCap(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "hard_cap"; }
+  double product_share(double /*reach*/) const override { return 1.0; }
   bool needs_update_bound() const override { return true; }
   Guarantee promise(const Param& param, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
@@ -47,6 +48,7 @@ class HardCapPolynomial : public Constraint {
  public:
   explicit HardCapPolynomial(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "hard_cap_polynomial"; }
+  double product_share(double /*reach*/) const override { return 1.0; }
   bool needs_update_bound() const override { return true; }
   Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
@@ -68,6 +70,7 @@ class HardCapPolynomial : public Constraint {
 class HardCapSvd : public Constraint {
  public:
   const char* name() const override { return "hard_cap_svd"; }
+  double product_share(double /*reach*/) const override { return 1.0; }
   Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "exact, for any update"};
   }

@@ -3,6 +3,7 @@
 // σ_max/k, for k ≤ (81/62)·σ_max. Beyond, the weight is first scaled to that size.
 #include "constraint/soft_cap.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -30,6 +31,10 @@ class SoftCap : public Constraint {
   explicit SoftCap(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "soft_cap"; }
   bool needs_update_bound() const override { return true; }
+  // W·(1 ∓ αWᵀW) twice: each time αk² of it is a product.
+  double product_share(double reach) const override {
+    return std::isfinite(reach) ? std::min(1.0, 3.0 * soft_cap_coupling(reach).alpha * reach * reach) : 1.0;
+  }
   Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     return {sigma_max, "the strength is coupled to the largest norm that the step can reach"};

@@ -9,6 +9,7 @@ class Stiefel : public Constraint {
  public:
   explicit Stiefel(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "stiefel"; }
+  double product_share(double /*reach*/) const override { return 1.0; }
   Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "the six-step list never exceeds 1"};
   }

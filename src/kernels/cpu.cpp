@@ -10,6 +10,7 @@
 #include <cpuid.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -19,7 +20,6 @@
 #include <fstream>
 #include <string_view>
 
-#include <fstream>
 #include "bridle/error.h"
 
 namespace bridle {
@@ -126,6 +126,12 @@ void use_all_cores() {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) at::set_num_threads(CPU_COUNT(&allowed));
+}
+
+void keep_freed_memory() {
+  constexpr int most = 1 << 30;
+  mallopt(M_MMAP_THRESHOLD, most);
+  mallopt(M_TRIM_THRESHOLD, most);
 }
 
 const RuntimeReport& runtime_report() {

@@ -19,6 +19,10 @@ const char* instruction_set_name(InstructionSet set);
 // libraries.
 void use_all_cores();
 
+// Memory that is given back stays with the process, so that large tensors, which come and go with every step, cause no page
+// faults. For programs, not for libraries.
+void keep_freed_memory();
+
 // What had to be set right in the libraries Bridle stands on when it was loaded.
 struct RuntimeReport {
   std::string blas_core;     // OpenBLAS's kernel family in use; empty where the BLAS is another one

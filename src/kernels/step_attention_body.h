@@ -124,9 +124,8 @@ void attend(const AttentionTask& task) {
       for (int64_t j = 0; j < end; j += kLanes) {
         const Floats logit = load(row + j);
         const Floats weight = exponential(logit - most);
-        const Floats kept = logit > -INFINITY ? weight : splat(0.0F);
-        store(weights + i * stride + j, kept);
-        total = total + kept;
+        store(weights + i * stride + j, weight);
+        total = total + weight;
       }
       for (int64_t j = end; j < blocks * kBlock; j += kLanes) store(weights + i * stride + j, splat(0.0F));
       const float sum = sum_of(total);
@@ -165,7 +164,7 @@ BRIDLE_INLINE void weights_and_slopes(const AttentionTask& task, int64_t row, co
   const int64_t used = to_vectors(row);
   for (int64_t j = 0; j < used; j += kLanes) {
     const Floats logit = load(logits + j);
-    const Floats weight = logit > -INFINITY ? exponential(logit - log_sum) : splat(0.0F);
+    const Floats weight = exponential(logit - log_sum);
     const Floats slope = weight * (load(products + j) - mean);
     store(weights + j, weight);
     store(slopes + j, slope);

@@ -23,7 +23,7 @@ enum class Epilogue {
   store,     // out = it
   logits,    // sums = it
   residual,  // stream = keep·stream + it;  out = stream
-  activate,  // out = f(it)/divisor;  slope = f′(it)/divisor
+  activate,  // out = share·f(it);  slope = share·f′(it)
   times,     // out = it·slope
 };
 
@@ -44,7 +44,7 @@ struct LinearTask {
   int64_t stream_stride = 0;
   float keep = 0.0F;
   ActivationKind activation = ActivationKind::gelu_tanh;
-  float divisor = 1.0F;
+  float share = 1.0F;
 };
 
 // Turns pairs of every head by the angle of its position; `direction` −1 turns back. Tables are [rows, head_size/2].

@@ -12,36 +12,39 @@ struct ValueAndSlope {
   Floats value, slope;
 };
 
+// Values and slopes times `share`, as exactly as bfloat16 needs them.
+
 // x·σ(z), z = 2√(2/π)(x + 0.044715x³)
-BRIDLE_INLINE ValueAndSlope gelu_tanh(Floats x) {
+BRIDLE_INLINE ValueAndSlope gelu_tanh(Floats x, float share) {
   constexpr float c = 1.5957691216F, cubic = 0.044715F * c;
   const Floats square = x * x;
-  const Floats z = x * (c + cubic * square);
-  const Floats sigmoid = reciprocal(1.0F + exponential(smaller(larger(-z, splat(-60.0F)), splat(60.0F))));
-  return {x * sigmoid, sigmoid + x * sigmoid * (1.0F - sigmoid) * (c + 3.0F * cubic * square)};
+  const Floats sigmoid =
+      rough_reciprocal(1.0F + power_of_two<4>(x * (-c * kLog2e - cubic * kLog2e * square)));
+  const Floats shared = sigmoid * share, value = x * shared;
+  return {value, shared + value * (1.0F - sigmoid) * (c + 3.0F * cubic * square)};
 }
 
 // xΦ(x); 1 − erf by formula 7.1.26 of Abramowitz and Stegun, good to 1.5e-7.
-BRIDLE_INLINE ValueAndSlope gelu(Floats x) {
+BRIDLE_INLINE ValueAndSlope gelu(Floats x, float share) {
   const Floats size = (x < 0.0F ? -x : x) * 0.70710678F;
-  const Floats t = reciprocal(1.0F + 0.3275911F * smaller(size, splat(1e9F)));
-  const Floats bell = exponential(larger(-size * size, splat(-87.0F)));
+  const Floats t = 1.0F / (1.0F + 0.3275911F * size);
+  const Floats bell = exponential(-size * size);
   const Floats tail =
       0.5F * bell * t *
       (0.254829592F + t * (-0.284496736F + t * (1.421413741F + t * (-1.453152027F + t * 1.061405429F))));
   const Floats phi = x < 0.0F ? tail : 1.0F - tail;
-  return {x * phi, phi + x * bell * 0.39894228F};
+  return {share * x * phi, share * (phi + x * bell * 0.39894228F)};
 }
 
 template <ActivationKind kind>
-BRIDLE_INLINE ValueAndSlope activation(Floats x) {
+BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
   if constexpr (kind == ActivationKind::relu) {
     const Floats zero = splat(0.0F);
-    return {x > 0.0F ? x : zero, x > 0.0F ? splat(1.0F) : zero};
+    return {x > 0.0F ? share * x : zero, x > 0.0F ? splat(share) : zero};
   } else if constexpr (kind == ActivationKind::gelu) {
-    return gelu(x);
+    return gelu(x, share);
   } else {
-    return gelu_tanh(x);
+    return gelu_tanh(x, share);
   }
 }
 
@@ -63,10 +66,9 @@ BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t
     } else if constexpr (epilogue == Epilogue::times) {
       store(task.out + at, x * load(task.slope + at));
     } else {
-      const ValueAndSlope y = activation<kind>(x);
-      const float share = 1.0F / task.divisor;
-      store(task.out + at, y.value * share);
-      store(task.slope + at, y.slope * share);
+      const ValueAndSlope y = activation<kind>(x, task.share);
+      store(task.out + at, y.value);
+      store(task.slope + at, y.slope);
     }
   }
 }
@@ -88,12 +90,30 @@ BRIDLE_INLINE void prefetch_block(const LinearTask& task, int64_t row, int64_t c
   }
 }
 
+// A block whose product is done and whose end is still to come, row by row, while the next one is multiplied.
+template <Epilogue epilogue, ActivationKind kind>
+struct Pending {
+  const float* sums;
+  int64_t row, column;
+  int64_t next = kBlock;  // row of the block
+
+  BRIDLE_INLINE void finish(const LinearTask& task, int64_t rows) {
+    const int64_t end = next + rows < kBlock ? next + rows : kBlock;
+    for (; next < end; ++next) finish_row<epilogue, kind>(task, sums + next * kBlock, row + next, column);
+  }
+};
+
 // 64 rows and up to 256 terms of the sum at a time: they stay in the first cache beside a block of columns. Sums of more terms
 // wait in the second.
 template <Epilogue epilogue, ActivationKind kind = ActivationKind::relu>
-void linear_with(const LinearTask& task) {
+void linear_with(const LinearTask& given) {
   constexpr int64_t kRows = 2 * kBlock, kBlocks = 8, kSteps = 8;
   alignas(64) float sums[kBlocks * kRows * kBlock];
+  const LinearTask task = given;  // nothing that is written can be a part of it
+  Pending<epilogue, kind> pending{nullptr, 0, 0};
+  const int64_t at_once = (kBlock + (task.steps < kSteps ? task.steps : kSteps) - 1) /
+                          (task.steps < kSteps ? task.steps : kSteps);
+  const auto meanwhile = [&] { pending.finish(task, at_once); };
   for (int64_t top = 0; top < task.rows; top += kRows) {
     const int64_t bottom = top + kRows < task.rows ? top + kRows : task.rows;
     for (int64_t first = task.first_block; first < task.end_block; first += kBlocks) {
@@ -106,16 +126,19 @@ void linear_with(const LinearTask& task) {
           for (int64_t row = top; row < bottom; row += kBlock) {
             float* own = sums + ((block - first) * 2 + (row - top) / kBlock) * kBlock * kBlock;
             if (last) prefetch_block<epilogue>(task, row, block * kBlock);
-            multiply(rows_at(task.left + row * task.left_stride + step * kStep, task.left_stride), right,
-                     steps, step > 0, own, kBlock);
+            multiply_beside(rows_at(task.left + row * task.left_stride + step * kStep, task.left_stride),
+                            right, steps, step > 0, own, kBlock, meanwhile);
             if (!last) continue;
-            for (int64_t i = 0; i < kBlock; ++i)
-              finish_row<epilogue, kind>(task, own + i * kBlock, row + i, block * kBlock);
+            pending.finish(task, kBlock);
+            pending = {own, row, block * kBlock, 0};
           }
         }
       }
+      if (task.end_block - task.first_block <= kBlocks) continue;
+      pending.finish(task, kBlock);  // its sums come next
     }
   }
+  pending.finish(task, kBlock);
 }
 
 void linear(const LinearTask& task) {

@@ -38,7 +38,7 @@ void cross_entropy(LossTask& task) {
     Floats total = splat(0.0F);
     for (int64_t j = 0; j < task.columns; j += kLanes) {
       const Floats x = logits_at(task, logits, j);
-      total = total + (x > -INFINITY ? exponential(x - largest) : splat(0.0F));
+      total = total + exponential(x - largest);
     }
     const float sum = sum_of(total);
     const int64_t target = task.targets[row];
@@ -49,7 +49,7 @@ void cross_entropy(LossTask& task) {
     const float share = 1.0F / sum;
     for (int64_t j = 0; j < task.columns; j += kLanes) {
       const Floats x = logits_at(task, logits, j);
-      const Floats p = x > -INFINITY ? exponential(x - largest) * share : splat(0.0F);
+      const Floats p = exponential(x - largest) * share;
       store(gradient + j, count_up(static_cast<int32_t>(j)) == static_cast<int32_t>(target) ? p - 1.0F : p);
     }
   }

@@ -49,30 +49,31 @@ void run_in_slots(const Team& team, int64_t count, int64_t slots,
     state.push_back({slot, count / slots + (slot < count % slots ? 1 : 0)});
   std::mutex mutex;
   // A member that finds nothing free is done: what is left belongs to slots that others hold, and they go on with them.
-#pragma omp parallel num_threads(team.threads())
-  {
+  const auto work = [&](int member) {
     const FlushDenormals flush;
     std::unique_lock lock(mutex);
     while (Slot* slot = choose(state)) {
       slot->busy = true;
       lock.unlock();
-      task(slot->next, slot - state.data(), omp_get_thread_num());
+      task(slot->next, slot - state.data(), member);
       lock.lock();
       slot->next += slots;
       --slot->left;
       slot->busy = false;
     }
-  }
+  };
+  if (team.threads() == 1) return work(0);
+#pragma omp parallel num_threads(team.threads())
+  work(omp_get_thread_num());
 }
 
+// No parallel region of one thread anywhere here: what is parallel inside of it would start new threads every time.
 void each_apart(std::span<const int64_t> sizes, const std::function<void(size_t)>& item) {
   const int threads = team_of_all().threads();
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   const int64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
-  const bool together = threads > 1 && largest * threads <= total;
   std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (together)
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  const auto guarded = [&](size_t i) {
     const at::NoGradGuard no_gradients;
     try {
       item(i);
@@ -80,6 +81,12 @@ void each_apart(std::span<const int64_t> sizes, const std::function<void(size_t)
 #pragma omp critical(bridle_each_apart)
       if (!failure) failure = std::current_exception();
     }
+  };
+  if (threads > 1 && largest * threads <= total) {
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (size_t i = 0; i < sizes.size(); ++i) guarded(i);
+  } else {
+    for (size_t i = 0; i < sizes.size(); ++i) guarded(i);
   }
   if (failure) std::rethrow_exception(failure);
 }

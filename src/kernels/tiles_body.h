@@ -41,9 +41,11 @@ using amx::TileScope;
 // GCC 12's tile loads do not tell the compiler that they read memory.
 BRIDLE_INLINE void finish_writes() { asm volatile("" ::: "memory"); }
 
-// sums (+)= left·right, rows `stride` floats apart.
-BRIDLE_INLINE void multiply(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate,
-                            float* sums, int64_t stride) {
+// sums (+)= left·right, rows `stride` floats apart. `meanwhile` is called after every step: what it does on vectors runs beside
+// the tiles.
+template <class Meanwhile>
+BRIDLE_INLINE void multiply_beside(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate,
+                                   float* sums, int64_t stride, const Meanwhile& meanwhile) {
   const char* upper = static_cast<const char*>(left.data);
   const char* lower = upper + left.half;
   const int64_t out_bytes = 4 * stride;
@@ -72,6 +74,7 @@ BRIDLE_INLINE void multiply(const Rows& left, const uint32_t* right, int64_t ste
     upper += left.step;
     lower += left.step;
     right += kPairsPerStep;
+    meanwhile();
   }
   _tile_stored(0, sums, out_bytes);
   _tile_stored(1, sums + 16, out_bytes);
@@ -150,8 +153,10 @@ BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint
   for (int64_t i = 0; i < kRows; ++i) store(sums + i * stride, total[i]);
 }
 
-inline void multiply(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate, float* sums,
-                     int64_t stride) {
+template <class Meanwhile>
+inline void multiply_beside(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate,
+                            float* sums, int64_t stride, const Meanwhile& meanwhile) {
+  for (int64_t step = 0; step < steps; ++step) meanwhile();
   for (int64_t row = 0; row < kBlock; row += 8) {
     const char* data = static_cast<const char*>(left.data) + row / 16 * left.half + row % 16 * left.stride;
     for (int64_t half = 0; half < 2; ++half)
@@ -161,6 +166,11 @@ inline void multiply(const Rows& left, const uint32_t* right, int64_t steps, boo
 }
 
 #endif
+
+BRIDLE_INLINE void multiply(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate,
+                            float* sums, int64_t stride) {
+  multiply_beside(left, right, steps, accumulate, sums, stride, [] {});
+}
 
 }  // namespace
 }  // namespace bridle

@@ -61,8 +61,13 @@ BRIDLE_INLINE void store(uint16_t* p, Floats x) {
 #endif
 }
 
+#if defined(__AVX512F__)
+BRIDLE_INLINE Floats larger(Floats a, Floats b) {
+  return reinterpret_cast<Floats>(_mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+}
+#else
 BRIDLE_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }
-BRIDLE_INLINE Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
+#endif
 
 BRIDLE_INLINE float sum_of(Floats x) {
   float total = 0.0F;
@@ -75,29 +80,41 @@ BRIDLE_INLINE float largest_of(Floats x) {
   return most;
 }
 
-// eˣ to about 3e-7, for x ≤ 88; e⁻⁸⁷ below that. The exponent is added as an integer to a polynomial on [−ln2/2, ln2/2].
-BRIDLE_INLINE Floats exponential(Floats x) {
-  x = larger(x, splat(-87.0F));
+// 2ˣ, relatively to about 3e-6 with five terms after the first and 4e-5 with four; 0 at −∞ and wherever it would be denormal.
+// The power of the nearest integer times a polynomial on [−1/2, 1/2].
+template <int terms>
+BRIDLE_INLINE Floats power_of_two(Floats x) {
+  constexpr float c[] = {1.0F, 0.69314718F, 0.24022651F, 0.05550411F, 0.00961813F, 0.00133336F};
+#if defined(__AVX512DQ__)
+  const auto whole = reinterpret_cast<Floats>(_mm512_roundscale_ps(reinterpret_cast<__m512>(x), 0));
+  const auto rest = reinterpret_cast<Floats>(_mm512_reduce_ps(reinterpret_cast<__m512>(x), 0));
+#else
   constexpr float shift =
       12582912.0F;  // 1.5·2²³: adding it rounds to an integer, which stands in the low bits
-  const Floats shifted = x * 1.44269504F + shift;
-  const Floats n = shifted - shift;
-  const Floats r = (x - n * 0.693145752F) - n * 1.42860677e-6F;
-  Floats p = splat(1.0F / 720.0F);
-  p = p * r + 1.0F / 120.0F;
-  p = p * r + 1.0F / 24.0F;
-  p = p * r + 1.0F / 6.0F;
-  p = p * r + 0.5F;
-  p = p * r + 1.0F;
-  p = p * r + 1.0F;
-  return reinterpret_cast<Floats>(reinterpret_cast<Words>(p) + (reinterpret_cast<Words>(shifted) << 23));
+  const Floats clamped = x < -126.0F ? splat(-126.0F) : (x > 126.0F ? splat(126.0F) : x);
+  const Floats shifted = clamped + shift;
+  const Floats rest = clamped - (shifted - shift);
+#endif
+  Floats p = splat(c[terms]);
+#pragma GCC unroll 8
+  for (int i = terms - 1; i >= 0; --i) p = p * rest + c[i];
+#if defined(__AVX512DQ__)
+  return reinterpret_cast<Floats>(
+      _mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(whole)));
+#else
+  const Floats scaled =
+      reinterpret_cast<Floats>(reinterpret_cast<Words>(p) + (reinterpret_cast<Words>(shifted) << 23));
+  return x < -126.0F ? splat(0.0F) : scaled;
+#endif
 }
 
-// 1/x to about 1e-7, for x in [2⁻¹⁰⁰, 2¹⁰⁰].
-BRIDLE_INLINE Floats reciprocal(Floats x) {
+constexpr float kLog2e = 1.44269504F;
+BRIDLE_INLINE Floats exponential(Floats x) { return power_of_two<5>(x * kLog2e); }
+
+// 1/x to about 1e-4, for positive x; 0 at ∞.
+BRIDLE_INLINE Floats rough_reciprocal(Floats x) {
 #if defined(__AVX512F__)
-  const Floats guess = reinterpret_cast<Floats>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
-  return guess * (2.0F - x * guess);
+  return reinterpret_cast<Floats>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
 #else
   return 1.0F / x;
 #endif

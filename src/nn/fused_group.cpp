@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <utility>
 
 namespace bridle {
 namespace {
 
 constexpr int64_t kBlock = amx::kBlock;
-constexpr int64_t kTileRows = 64;            // that go through several layers while they are in the cache
 constexpr int64_t kPartRows = 256;           // of a product that a member takes at once
 constexpr int64_t kGradientDepth = 1024;     // rows that a weight's gradient adds up at once
 constexpr int64_t kLogitElements = 1 << 26;  // of a chunk of logits
@@ -61,7 +60,7 @@ void FusedGroup::visit_memory(const Visit& visit) {
     matrix(layer.slope, model_.inner, rows);
     visit(layer.log_sums, rows * model_.options.num_attention_heads);
   }
-  for (FusedMatrix* m : {&last_, &d_out_, &d_middle_, &d_heads_}) matrix(*m, model_.size, rows);
+  for (FusedMatrix* m : {&last_, &d_out_, &d_in_, &d_middle_, &d_heads_}) matrix(*m, model_.size, rows);
   matrix(d_active_, model_.inner, rows);
   matrix(d_qkv_, 3 * model_.size, rows);
   visit(stream_, rows * model_.size);
@@ -83,11 +82,15 @@ FusedGroup::FusedGroup(const FusedModel& model, const FusedShape& shape, Team te
   visit_memory([&]<class T>(T*& place, int64_t count) { place = memory_.take<T>(count); });
 }
 
-// A team of one takes few rows at a time, so that what one product writes the next one finds in the cache.
-template <class Tile>
-void FusedGroup::each_tile(const Tile& tile) const {
-  const int64_t rows = !shape_.shared ? kTileRows : tokens();
-  for (int64_t first = 0; first < tokens(); first += rows) tile(first, std::min(rows, tokens() - first));
+// A thread that has the group for itself takes it a few rows at a time, so that what one kernel writes the next one finds in the
+// cache.
+template <class Use>
+void FusedGroup::each_part(const Use& use) const {
+  const int64_t together = shape_.shared ? count_ : std::max<int64_t>(1, kPartRows / shape_.rows);
+  for (int64_t sequence = 0; sequence < count_; sequence += together) {
+    const int64_t count = std::min(together, count_ - sequence);
+    use(Part{sequence, count, sequence * shape_.rows, count * shape_.rows});
+  }
 }
 
 void FusedGroup::embed(const int64_t* tokens) {
@@ -128,14 +131,18 @@ void FusedGroup::turn(const FusedMatrix& qkv, int64_t first, int64_t rows, float
   }
 }
 
-void FusedGroup::project(size_t index, int64_t first, int64_t rows) {
+void FusedGroup::turn_part(const FusedMatrix& qkv, const Part& part, float direction) {
+  ops_.team().each((part.rows + kPartRows - 1) / kPartRows, [&](int64_t i, int) {
+    const int64_t row = i * kPartRows;
+    turn(qkv, part.first + row, std::min(kPartRows, part.rows - row), direction);
+  });
+}
+
+void FusedGroup::project(size_t index, const Part& part) {
   const Layer& layer = layers_[index];
   ops_.linear(model_.layers[index].qkv, FusedOps::Way::forward, layer.in,
-              {.out = layer.qkv.data, .out_stride = layer.qkv.stride}, first, rows);
-  ops_.team().each((rows + kPartRows - 1) / kPartRows, [&](int64_t part, int) {
-    const int64_t row = first + part * kPartRows;
-    turn(layer.qkv, row, std::min(kPartRows, first + rows - row), 1.0F);
-  });
+              {.out = layer.qkv.data, .out_stride = layer.qkv.stride}, part.first, part.rows);
+  turn_part(layer.qkv, part, 1.0F);
 }
 
 AttentionTask FusedGroup::attention_task(size_t index, int64_t sequence, int64_t head) const {
@@ -155,43 +162,52 @@ AttentionTask FusedGroup::attention_task(size_t index, int64_t sequence, int64_t
           .bias = model_.bias_of(index, head)};
 }
 
+void FusedGroup::attend(size_t index, const Part& part) {
+  const int64_t heads = model_.options.num_attention_heads;
+  ops_.team().each(part.count * heads, [&](int64_t item, int member) {
+    AttentionTask task = attention_task(index, part.sequence + item / heads, item % heads);
+    task.scratch = attention_scratch_[static_cast<size_t>(member)];
+    model_.kernels.attend(task);
+  });
+}
+
+// The end of a branch: what it adds to the stream.
+LinearTask FusedGroup::residual(const FusedMatrix& out, double alpha, double scale) const {
+  return {.epilogue = Epilogue::residual,
+          .factor = model_.share(alpha) * static_cast<float>(scale),
+          .out = out.data,
+          .out_stride = out.stride,
+          .stream = stream_,
+          .stream_stride = model_.size,
+          .keep = model_.keep(alpha)};
+}
+
 void FusedGroup::through_layers() {
   const ModelOptions& options = model_.options;
-  const auto residual = [&](const FusedMatrix& out, double alpha, double scale) {
-    return LinearTask{.epilogue = Epilogue::residual,
-                      .factor = model_.share(alpha) * static_cast<float>(scale),
-                      .out = out.data,
-                      .out_stride = out.stride,
-                      .stream = stream_,
-                      .stream_stride = model_.size,
-                      .keep = model_.keep(alpha)};
-  };
-  each_tile([&](int64_t first, int64_t rows) { project(0, first, rows); });
+  each_part([&](const Part& part) { project(0, part); });
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     const FusedLayer& weights = model_.layers[i];
-    const FusedMatrix& next = i + 1 < layers_.size() ? layers_[i + 1].in : last_;
-    ops_.team().each(count_ * options.num_attention_heads, [&](int64_t item, int member) {
-      AttentionTask task =
-          attention_task(i, item / options.num_attention_heads, item % options.num_attention_heads);
-      task.scratch = attention_scratch_[static_cast<size_t>(member)];
-      model_.kernels.attend(task);
-    });
-    each_tile([&](int64_t first, int64_t rows) {
-      ops_.linear(weights.output, FusedOps::Way::forward, layer.heads,
-                  residual(layer.middle, options.attention_alpha, options.attention_output_scale), first,
-                  rows);
-      ops_.linear(weights.up, FusedOps::Way::forward, layer.middle,
-                  {.epilogue = Epilogue::activate,
-                   .out = layer.active.data,
-                   .slope = layer.slope.data,
-                   .out_stride = layer.active.stride,
-                   .activation = model_.activation,
-                   .divisor = static_cast<float>(options.activation_divisor)},
-                  first, rows);
-      ops_.linear(weights.down, FusedOps::Way::forward, layer.active, residual(next, options.mlp_alpha, 1.0),
-                  first, rows);
-      if (i + 1 < layers_.size()) project(i + 1, first, rows);
+    const bool is_last = i + 1 == layers_.size();
+    const auto forward = [&](const FusedWeight& weight, const FusedMatrix& left, const LinearTask& task,
+                             const Part& part) {
+      ops_.linear(weight, FusedOps::Way::forward, left, task, part.first, part.rows);
+    };
+    each_part([&](const Part& part) {
+      attend(i, part);
+      forward(weights.output, layer.heads,
+              residual(layer.middle, options.attention_alpha, options.attention_output_scale), part);
+      forward(weights.up, layer.middle,
+              {.epilogue = Epilogue::activate,
+               .out = layer.active.data,
+               .slope = layer.slope.data,
+               .out_stride = layer.active.stride,
+               .activation = model_.activation,
+               .share = static_cast<float>(1.0 / options.activation_divisor)},
+              part);
+      forward(weights.down, layer.active,
+              residual(is_last ? last_ : layers_[i + 1].in, options.mlp_alpha, 1.0), part);
+      if (!is_last) project(i + 1, part);
     });
   }
 }
@@ -240,41 +256,10 @@ FusedGroup::Loss FusedGroup::loss(const int64_t* targets, FusedSums* sums) {
   return total;
 }
 
-// From the gradient of a layer's output to that of the input of its feed-forward branch, and to that of its heads.
-void FusedGroup::back_through_branches(size_t index) {
-  const ModelOptions& options = model_.options;
-  const Layer& layer = layers_[index];
-  const FusedLayer& weights = model_.layers[index];
-  each_tile([&](int64_t first, int64_t rows) {
-    ops_.linear(weights.down, FusedOps::Way::backward, d_out_,
-                {.epilogue = Epilogue::times,
-                 .factor = model_.share(options.mlp_alpha),
-                 .out = d_active_.data,
-                 .slope = layer.slope.data,
-                 .out_stride = d_active_.stride},
-                first, rows);
-    ops_.linear(weights.up, FusedOps::Way::backward, d_active_,
-                {.epilogue = Epilogue::residual,
-                 .out = d_middle_.data,
-                 .out_stride = d_middle_.stride,
-                 .stream = stream_,
-                 .stream_stride = model_.size,
-                 .keep = model_.keep(options.mlp_alpha)},
-                first, rows);
-    ops_.linear(
-        weights.output, FusedOps::Way::backward, d_middle_,
-        {.factor = model_.share(options.attention_alpha) * static_cast<float>(options.attention_output_scale),
-         .out = d_heads_.data,
-         .out_stride = d_heads_.stride},
-        first, rows);
-  });
-}
-
 // Members take whole heads, so that the position bias of a head is added up in one order.
-void FusedGroup::back_through_attention(size_t index, FusedSums& sums) {
-  const ModelOptions& options = model_.options;
-  ops_.team().each(options.num_attention_heads, [&](int64_t head, int member) {
-    for (int64_t sequence = 0; sequence < count_; ++sequence) {
+void FusedGroup::attend_backward(size_t index, const Part& part, FusedSums& sums) {
+  ops_.team().each(model_.options.num_attention_heads, [&](int64_t head, int member) {
+    for (int64_t sequence = part.sequence; sequence < part.sequence + part.count; ++sequence) {
       AttentionTask task = attention_task(index, sequence, head);
       const int64_t row = sequence * shape_.rows, column = head * model_.head_size;
       task.d_out = d_heads_.row(row) + column;
@@ -286,32 +271,46 @@ void FusedGroup::back_through_attention(size_t index, FusedSums& sums) {
       model_.kernels.attend_backward(task);
     }
   });
-  each_tile([&](int64_t first, int64_t rows) {
-    ops_.team().each((rows + kPartRows - 1) / kPartRows, [&](int64_t part, int) {
-      const int64_t row = first + part * kPartRows;
-      turn(d_qkv_, row, std::min(kPartRows, first + rows - row), -1.0F);
-    });
-    ops_.linear(model_.layers[index].qkv, FusedOps::Way::backward, d_qkv_,
-                {.epilogue = Epilogue::residual,
-                 .out = d_out_.data,
-                 .out_stride = d_out_.stride,
-                 .stream = stream_,
-                 .stream_stride = model_.size,
-                 .keep = model_.keep(options.attention_alpha)},
-                first, rows);
-  });
+}
+
+// From the gradient of a layer's output (d_out_) to that of its input (d_in_), which is that of the layer before it.
+void FusedGroup::back_through_layer(size_t index, const Part& part, FusedSums& sums) {
+  const ModelOptions& options = model_.options;
+  const FusedLayer& weights = model_.layers[index];
+  const auto back = [&](const FusedWeight& weight, const FusedMatrix& left, const LinearTask& task) {
+    ops_.linear(weight, FusedOps::Way::backward, left, task, part.first, part.rows);
+  };
+  const auto into_stream = [&](const FusedMatrix& out, double alpha) {
+    LinearTask task = residual(out, alpha, 1.0);
+    task.factor = 1.0F;  // the branch's share is in what comes back from it
+    return task;
+  };
+  back(weights.down, d_out_,
+       {.epilogue = Epilogue::times,
+        .factor = model_.share(options.mlp_alpha),
+        .out = d_active_.data,
+        .slope = layers_[index].slope.data,
+        .out_stride = d_active_.stride});
+  back(weights.up, d_active_, into_stream(d_middle_, options.mlp_alpha));
+  back(weights.output, d_middle_,
+       {.factor = model_.share(options.attention_alpha) * static_cast<float>(options.attention_output_scale),
+        .out = d_heads_.data,
+        .out_stride = d_heads_.stride});
+  attend_backward(index, part, sums);
+  turn_part(d_qkv_, part, -1.0F);
+  back(weights.qkv, d_qkv_, into_stream(d_in_, options.attention_alpha));
 }
 
 void FusedGroup::back_through_layers(FusedSums& sums) {
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
+    each_part([&](const Part& part) { back_through_layer(i, part, sums); });
     float* const* out = sums.matrices.data() + 4 * i;  // qkv, output, up, down
-    back_through_branches(i);
-    ops_.add_gradient(d_out_, layer.active, tokens(), out[3], !sums.empty);
-    ops_.add_gradient(layer.middle, d_active_, tokens(), out[2], !sums.empty);
-    back_through_attention(i, sums);
-    ops_.add_gradient(d_middle_, layer.heads, tokens(), out[1], !sums.empty);
     ops_.add_gradient(layer.in, d_qkv_, tokens(), out[0], !sums.empty);
+    ops_.add_gradient(d_middle_, layer.heads, tokens(), out[1], !sums.empty);
+    ops_.add_gradient(layer.middle, d_active_, tokens(), out[2], !sums.empty);
+    ops_.add_gradient(d_out_, layer.active, tokens(), out[3], !sums.empty);
+    std::swap(d_out_, d_in_);
   }
 }
 

@@ -50,18 +50,24 @@ class FusedGroup {
   int64_t tokens() const { return count_ * shape_.rows; }  // of the group, with padding
 
   void embed(const int64_t* tokens);
+  struct Part {  // sequences of the group, and their rows
+    int64_t sequence, count, first, rows;
+  };
+  template <class Use>
+  void each_part(const Use& use) const;
+
   void through_layers();
-  void project(size_t layer, int64_t first, int64_t rows);  // to queries, keys and values
+  void project(size_t layer, const Part& part);  // to queries, keys and values
   void turn(const FusedMatrix& qkv, int64_t first, int64_t rows, float direction);
+  void turn_part(const FusedMatrix& qkv, const Part& part, float direction);
   AttentionTask attention_task(size_t layer, int64_t sequence, int64_t head) const;
+  void attend(size_t layer, const Part& part);
+  LinearTask residual(const FusedMatrix& out, double alpha, double scale) const;
   Loss loss(const int64_t* targets, FusedSums* sums);
   void back_through_layers(FusedSums& sums);
-  void back_through_branches(size_t layer);
-  void back_through_attention(size_t layer, FusedSums& sums);
+  void back_through_layer(size_t layer, const Part& part, FusedSums& sums);
+  void attend_backward(size_t layer, const Part& part, FusedSums& sums);
   void add_embedding_gradients(const int64_t* tokens, FusedSums& sums) const;
-
-  template <class Tile>
-  void each_tile(const Tile& tile) const;
 
   const FusedModel& model_;
   FusedShape shape_;
@@ -70,8 +76,9 @@ class FusedGroup {
   int64_t count_ = 0;  // sequences in it now
 
   std::vector<Layer> layers_;
-  FusedMatrix last_;              // what the head sees
-  FusedMatrix d_out_, d_middle_;  // gradients of a layer's output and of what its feed-forward branch got
+  FusedMatrix last_;          // what the head sees
+  FusedMatrix d_out_, d_in_;  // gradients of a layer's output and input
+  FusedMatrix d_middle_;      // and of what its feed-forward branch gets
   FusedMatrix d_active_, d_heads_, d_qkv_;
   FusedMatrix d_logits_;
   float* stream_ = nullptr;  // [tokens, size]: the residual stream, then its gradient

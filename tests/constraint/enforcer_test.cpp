@@ -32,6 +32,28 @@ TEST(Enforcer, RepairsWhatAMethodWithoutGuaranteeLeavesAboveAndCountsIt) {
   EXPECT_EQ(enforcer.repairs(), 1);
 }
 
+TEST(Enforcer, CoarseProductsCostLittleOfTheCapWhereTheStepsAreSmall) {
+  const Param w{.name = "w", .tensor = orthogonalize(test::normal({64, 64}, 1)).to(at::kFloat)};
+  Enforcer enforcer({.method = "soft_cap", .product_dtype = at::kBFloat16});
+  const StepInfo step{.learning_rate = 0.01, .update_bound = 1.0};
+  enforcer.start_(w, 1.0);
+  for (uint64_t i = 0; i < 40; ++i) {
+    w.tensor.add_(orthogonalize(test::normal({64, 64}, 2 + i / 20)).to(at::kFloat), 0.01);
+    enforcer.enforce_(w, 1.0, step);
+    enforcer.prove_and_repair_(w, 1.0);
+  }
+  EXPECT_GT(test::spectral_norm(w.tensor), 0.985);
+  EXPECT_LE(enforcer.repairs(), 1);
+}
+
+TEST(Enforcer, MethodsWithoutProductsLeaveNoRoomForThem) {
+  const Param w{.name = "w", .tensor = test::normal({64, 64}, 1, at::kFloat)};
+  Enforcer enforcer({.method = "normalize", .product_dtype = at::kBFloat16});
+  enforcer.enforce_(w, 1.0, {.learning_rate = 0.01, .update_bound = 1.0});
+  EXPECT_GT(test::spectral_norm(w.tensor), 0.9997);
+  EXPECT_TRUE(prove_norm(w, 1.0));
+}
+
 TEST(Enforcer, TreatsTablesByRowsWhateverTheMethod) {
   const Param table{.name = "e", .tensor = test::normal({20, 8}, 1, at::kFloat), .role = Role::embedding};
   Enforcer enforcer({.method = "soft_cap"}, table.role);

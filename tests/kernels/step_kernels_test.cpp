@@ -131,9 +131,9 @@ TEST_P(StepKernelsTest, ActivationsAndTheirSlopesAreThoseOfLibTorch) {
                       .slope = data_of(slope),
                       .out_stride = columns,
                       .activation = kind,
-                      .divisor = 1.25F});
+                      .share = 0.8F});
     const Tensor x = at::matmul(left.to(at::kDouble), right.to(at::kDouble)).mul(0.5).requires_grad_(true);
-    const Tensor y = f(kind, x).div(1.25);
+    const Tensor y = f(kind, x).mul(0.8);
     expect_close(out, y.detach(), kHalfUnit, 1e-5);
     expect_close(slope, torch::autograd::grad({y.sum()}, {x})[0], kHalfUnit, 1e-5);
   }

@@ -16,8 +16,8 @@ TEST(FusedModel, CutsBatchesByShapeAlone) {
   const auto model = make_model(options, 1);
   const FusedModel fused = fused_of(*model);
   const FusedShape usual = fused.shape_of(64, 256);
-  EXPECT_EQ(usual.group, 4);
-  EXPECT_EQ(usual.groups(), 16);
+  EXPECT_EQ(usual.group, 2);
+  EXPECT_EQ(usual.groups(), 32);
   EXPECT_EQ(usual.slots, 4);
   EXPECT_FALSE(usual.shared);
   EXPECT_EQ(fused.shape_of(16, 256).group, 2);  // enough of them to share among threads
