@@ -80,13 +80,23 @@ struct PhaseTimes {
   double backward = 0.0;
 };
 
+// Keys and values of the tokens that a transformer has read, by layer: the next pass goes on after them.
+struct KeyValueCache {
+  struct Layer {
+    at::Tensor keys = {}, values = {};  // [B, H, length, h], turned by their positions
+  };
+  std::vector<Layer> layers = {};
+  int64_t length = 0;
+};
+
 struct Pass {
   at::ScalarType dtype = at::kFloat;  // of activations and products; weights keep theirs
   bool training = false;              // dropout
   RandomKey dropout = {};             // changes from step to step
   ActivationStatistics* statistics = nullptr;
   uint64_t dropout_calls = 0;
-  PhaseTimes* times = nullptr;  // null: nothing is measured
+  PhaseTimes* times = nullptr;     // null: nothing is measured
+  KeyValueCache* cache = nullptr;  // null: the inputs are whole sequences
 };
 
 // Mean cross-entropy over the targets, its gradients in the order of the model's params, and the share of targets that

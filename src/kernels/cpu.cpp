@@ -132,6 +132,7 @@ void keep_freed_memory() {
   constexpr int most = 1 << 30;
   mallopt(M_MMAP_THRESHOLD, most);
   mallopt(M_TRIM_THRESHOLD, most);
+  mallopt(M_ARENA_MAX, 1);  // other threads' arenas give their memory back
 }
 
 const RuntimeReport& runtime_report() {

@@ -210,7 +210,38 @@ void multiply_rows(const Job& job, int64_t chunk, int64_t term_block, int64_t ta
   }
 }
 
+// A small left factor and a wide right one: the left one is packed once, and each thread packs and multiplies columns of its own.
+bool is_wide(const Job& job) {
+  constexpr int64_t least_ratio = 4, most_left = 256 * 1024;
+  return !job.symmetric && job.term_blocks == 1 && job.right.lines >= least_ratio * job.left.lines &&
+         job.row_blocks * job.steps * amx::kPairsPerStep * 2 <= most_left;
+}
+
+void run_wide(const Job& job, int threads) {
+  thread_local Workspace workspace;
+  uint32_t* left = workspace.packed.at_least(job.row_blocks * job.steps * amx::kPairsPerStep);
+#pragma omp parallel num_threads(threads)
+  {
+    const amx::TileScope tiles;
+    alignas(64) uint32_t right[kMostTerms / amx::kStep * amx::kPairsPerStep];
+    alignas(64) float sums[amx::kSums];
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < job.row_blocks; ++i)
+      amx::pack(job.left, amx::Side::left, i * amx::kBlock, 0, job.steps,
+                left + i * job.steps * amx::kPairsPerStep);
+#pragma omp for schedule(dynamic, 4) nowait
+    for (int64_t j = 0; j < ceil_div(job.right.lines, amx::kBlock); ++j) {
+      amx::pack(job.right, amx::Side::right, j * amx::kBlock, 0, job.steps, right);
+      for (int64_t i = 0; i < job.row_blocks; ++i) {
+        amx::multiply(left + i * job.steps * amx::kPairsPerStep, right, job.steps, false, sums);
+        amx::write(sums, job.target, i * amx::kBlock, j * amx::kBlock);
+      }
+    }
+  }
+}
+
 void run(Job job, int threads) {
+  if (is_wide(job)) return run_wide(job, threads);
   thread_local Workspace workspace;
   job.packed[0] = workspace.packed.at_least(2 * job.packed_size());
   job.packed[1] = job.packed[0] + job.packed_size();

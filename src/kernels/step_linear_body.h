@@ -48,28 +48,30 @@ BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
   }
 }
 
+// A row of a block: 32 results, a whole cache line in bfloat16.
 template <Epilogue epilogue, ActivationKind kind>
 BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t row, int64_t column) {
-#pragma GCC unroll 2
-  for (int64_t lane = 0; lane < kBlock; lane += kLanes) {
-    const Floats x = load(sums + lane) * task.factor;
-    const int64_t at = row * task.out_stride + column + lane;
-    const int64_t at_stream = row * task.stream_stride + column + lane;
-    if constexpr (epilogue == Epilogue::store) {
-      store(task.out + at, x);
-    } else if constexpr (epilogue == Epilogue::logits) {
-      store(task.stream + at_stream, x);
-    } else if constexpr (epilogue == Epilogue::residual) {
-      const Floats y = task.keep == 0.0F ? x : load(task.stream + at_stream) * task.keep + x;
-      store(task.stream + at_stream, y);
-      store(task.out + at, y);
-    } else if constexpr (epilogue == Epilogue::times) {
-      store(task.out + at, x * load(task.slope + at));
-    } else {
-      const ValueAndSlope y = activation<kind>(x, task.share);
-      store(task.out + at, y.value);
-      store(task.slope + at, y.slope);
-    }
+  const Floats first = load(sums) * task.factor, second = load(sums + kLanes) * task.factor;
+  const int64_t at = row * task.out_stride + column;
+  float* stream = task.stream + row * task.stream_stride + column;
+  if constexpr (epilogue == Epilogue::store) {
+    store_line(task.out + at, first, second);
+  } else if constexpr (epilogue == Epilogue::logits) {
+    store(stream, first);
+    store(stream + kLanes, second);
+  } else if constexpr (epilogue == Epilogue::residual) {
+    const bool fresh = task.keep == 0.0F;
+    const Floats a = fresh ? first : load(stream) * task.keep + first;
+    const Floats b = fresh ? second : load(stream + kLanes) * task.keep + second;
+    store(stream, a);
+    store(stream + kLanes, b);
+    store_line(task.out + at, a, b);
+  } else if constexpr (epilogue == Epilogue::times) {
+    store_line(task.out + at, first * load(task.slope + at), second * load(task.slope + at + kLanes));
+  } else {
+    const ValueAndSlope a = activation<kind>(first, task.share), b = activation<kind>(second, task.share);
+    store_line(task.out + at, a.value, b.value);
+    store_line(task.slope + at, a.slope, b.slope);
   }
 }
 

@@ -61,6 +61,16 @@ BRIDLE_INLINE void store(uint16_t* p, Floats x) {
 #endif
 }
 
+// 32 numbers: a whole cache line.
+BRIDLE_INLINE void store_line(uint16_t* p, Floats first, Floats second) {
+#if defined(__AVX512BF16__)
+  const auto line = _mm512_cvtne2ps_pbh(reinterpret_cast<__m512>(second), reinterpret_cast<__m512>(first));
+  _mm512_storeu_si512(p, reinterpret_cast<__m512i>(line));
+#else
+  store(p, first);
+  store(p + kLanes, second);
+#endif
+}
 #if defined(__AVX512F__)
 BRIDLE_INLINE Floats larger(Floats a, Floats b) {
   return reinterpret_cast<Floats>(_mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));

@@ -1,6 +1,7 @@
 #include "nn/attention.h"
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
@@ -44,29 +45,38 @@ at::Tensor Attention::split(const at::Tensor& x) const {
   return x.view({x.size(0), x.size(1), heads_, size_ / heads_}).transpose(1, 2);
 }
 
-at::Tensor Attention::added_logits(const at::Tensor& like) const {
-  const int64_t length = like.size(2);
-  const at::Tensor mask = at::full({length, length}, -std::numeric_limits<double>::infinity(),
+at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length) const {
+  const int64_t rows = like.size(2), before = length - rows;
+  const at::Tensor mask = at::full({rows, length}, -std::numeric_limits<double>::infinity(),
                                    like.options().dtype(at::kFloat).requires_grad(false))
-                              .triu(1);
+                              .triu(before + 1);
   if (!position_bias_) return mask.to(like.scalar_type());
   const at::Tensor position = at::arange(length, mask.options().dtype(at::kLong));
-  const at::Tensor offset = position.unsqueeze(1).sub(position).clamp(0, position_bias_->tensor.size(1) - 1);
+  const at::Tensor offset = position.narrow(0, before, rows)
+                                .unsqueeze(1)
+                                .sub(position)
+                                .clamp(0, position_bias_->tensor.size(1) - 1);
   const at::Tensor bias =
-      position_bias_->tensor.index_select(1, offset.view({-1})).view({heads_, length, length});
+      position_bias_->tensor.index_select(1, offset.view({-1})).view({heads_, rows, length});
   return bias.add(mask).to(like.scalar_type());
 }
 
-at::Tensor Attention::forward(const at::Tensor& x, Pass& pass) const {
+at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer* cache) const {
   at::Tensor q = split(query_.forward(x));
   at::Tensor k = split(key_.forward(x));
-  const at::Tensor v = split(value_.forward(x));
+  at::Tensor v = split(value_.forward(x));
+  const int64_t before = cache != nullptr && cache->keys.defined() ? cache->keys.size(2) : 0;
   if (rope_) {
-    q = rope_->forward(q);
-    k = rope_->forward(k);
+    q = rope_->forward(q, before);
+    k = rope_->forward(k, before);
+  }
+  if (cache != nullptr) {
+    cache->keys = k = before == 0 ? k : at::cat({cache->keys, k}, 2);
+    cache->values = v = before == 0 ? v : at::cat({cache->values, v}, 2);
   }
   const double scale = softmax_scale_ * static_cast<double>(heads_) / static_cast<double>(size_);
-  const at::Tensor logits = at::matmul(q.mul(scale), k.transpose(2, 3)).add(added_logits(q));  // [B, H, T, T]
+  const at::Tensor logits =
+      at::matmul(q.mul(scale), k.transpose(2, 3)).add(added_logits(q, k.size(2)));  // [B, H, T, length]
   const at::Tensor weights = dropout(at::softmax(logits, -1), dropout_, pass);
   const at::Tensor heads = at::matmul(weights, v).transpose(1, 2).reshape(x.sizes());
   return output_.forward(output_scale_.forward(heads));

@@ -14,12 +14,14 @@ namespace bridle {
 class Attention {
  public:
   Attention(Weights& weights, const std::string& name);
-  at::Tensor forward(const at::Tensor& x, Pass& pass) const;  // [B, T, d]
+  // [B, T, d]; with a cache of this layer, x follows the tokens in it and is added to it.
+  at::Tensor forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer* cache = nullptr) const;
   Bound bound(const Bound& in, Walk& walk) const;
 
  private:
-  at::Tensor split(const at::Tensor& x) const;            // [B, T, d] → [B, H, T, d_h]
-  at::Tensor added_logits(const at::Tensor& like) const;  // mask and position bias, [H or 1, T, T]
+  at::Tensor split(const at::Tensor& x) const;  // [B, T, d] → [B, H, T, d_h]
+  // Mask and position bias, [H or 1, T, length], of T tokens that are the last of `length`.
+  at::Tensor added_logits(const at::Tensor& like, int64_t length) const;
   UpperBound stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const;
 
   int64_t heads_;

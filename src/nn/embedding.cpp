@@ -20,14 +20,14 @@ at::Tensor Embedding::embed(const at::Tensor& tokens, Pass& pass) const {
   return at::embedding(table_.tensor, tokens).to(pass.dtype);
 }
 
-at::Tensor Embedding::add_positions(const at::Tensor& x) const {
+at::Tensor Embedding::add_positions(const at::Tensor& x, int64_t first) const {
   if (!positions_) return x;
-  if (x.size(1) > positions_->tensor.size(0)) {
+  if (first + x.size(1) > positions_->tensor.size(0)) {
     throw InputError("forward",
                      fmt::format("{} tokens are more than the {} positions that the model has learned",
-                                 x.size(1), positions_->tensor.size(0)));
+                                 first + x.size(1), positions_->tensor.size(0)));
   }
-  return x.add(positions_->tensor.narrow(0, 0, x.size(1)).to(x.scalar_type()));
+  return x.add(positions_->tensor.narrow(0, first, x.size(1)).to(x.scalar_type()));
 }
 
 Bound Embedding::bound(const UpperBound& domain, Walk& walk) const {

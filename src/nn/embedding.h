@@ -11,8 +11,9 @@ class Embedding {
  public:
   explicit Embedding(Weights& weights);
   at::Tensor embed(const at::Tensor& tokens, Pass& pass) const;  // [B, T] → [B, T, d]
-  at::Tensor add_positions(const at::Tensor& x) const;           // [B, T, d]
-  Bound bound(const UpperBound& domain, Walk& walk) const;       // after positions
+  at::Tensor add_positions(const at::Tensor& x,
+                           int64_t first) const;            // [B, T, d], positions first … first + T − 1
+  Bound bound(const UpperBound& domain, Walk& walk) const;  // after positions
   const Param& table() const { return table_; }
 
  private:

@@ -65,7 +65,8 @@ void FusedMlp::prepare(int64_t images) {
 void FusedMlp::pack() const {
   for (const Layer& layer : layers_) {
     constexpr int64_t together = 8;
-    const int64_t pieces = layer.weight.pack_pieces();
+    const bool is_first = &layer == layers_.data();  // pixels have no gradient
+    const int64_t pieces = is_first ? layer.weight.out() / kBlock : layer.weight.pack_pieces();
     ops_->team().each((pieces + together - 1) / together, [&](int64_t item, int) {
       for (int64_t i = item * together; i < std::min(pieces, (item + 1) * together); ++i)
         layer.weight.pack_piece(i, kernels_);

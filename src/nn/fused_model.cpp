@@ -12,7 +12,7 @@
 namespace bridle {
 namespace {
 
-constexpr int64_t kOwnTokens = 512;      // of a group that one thread works on: its activations stay near
+constexpr int64_t kOwnTokens = 512;  // of a group that one thread works on: its activations stay near
 constexpr int64_t kSharedTokens =
     4096;                            // of a group that all work on: as many for each reading of large weights
 constexpr int64_t kLeastGroups = 8;  // so that no thread waits long for the last one
@@ -80,12 +80,22 @@ std::vector<const FusedWeight*> FusedModel::weights() const {
   return all;
 }
 
+std::vector<int64_t> FusedShape::bounds() const {
+  constexpr int64_t shares = 4;  // of what is left, at most one of them at a time
+  std::vector<int64_t> all = {0};
+  while (all.back() < batch) {
+    const int64_t left = batch - all.back();
+    all.push_back(all.back() + std::min(left, shared ? group : std::clamp<int64_t>(left / shares, 1, group)));
+  }
+  return all;
+}
+
 FusedShape FusedModel::shape_of(int64_t batch, int64_t length) const {
   int64_t sums = options.vocab_size * size;
   for (const FusedWeight* weight : weights()) sums += weight->sums();
   FusedShape shape{.batch = batch, .length = length, .rows = padded(length)};
   shape.group = std::clamp<int64_t>(kOwnTokens / shape.rows, 1, std::max<int64_t>(1, batch / kLeastGroups));
-  shape.shared = sums * int64_t{sizeof(float)} > kMostSums || shape.groups() < kSlots;
+  shape.shared = sums * int64_t{sizeof(float)} > kMostSums || batch < kSlots * shape.group;
   if (shape.shared) shape.group = std::clamp<int64_t>(kSharedTokens / shape.rows, 1, batch);
   shape.slots = shape.shared ? 1 : kSlots;
   return shape;

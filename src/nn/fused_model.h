@@ -23,7 +23,8 @@ struct FusedShape {
   int64_t group = 0;    // sequences that are worked on together
   bool shared = false;  // all threads work on one group; otherwise each has its own
   int64_t slots = 0;    // of sums
-  int64_t groups() const { return (batch + group - 1) / group; }
+  // Where groups begin, and the end: whole groups first, then smaller ones, so that threads end together.
+  std::vector<int64_t> bounds() const;
   bool operator==(const FusedShape&) const = default;
 };
 

@@ -84,17 +84,18 @@ LossAndGradients FusedTransformer::run(const at::Tensor& tokens, const at::Tenso
   const FusedShape shape = model_.shape_of(batch, length);
   const Team team = team_of_all();
   prepare(shape, team, with_gradients);
-  std::vector<FusedGroup::Loss> losses(static_cast<size_t>(shape.groups()));
+  const std::vector<int64_t> bounds = shape.bounds();
+  std::vector<FusedGroup::Loss> losses(bounds.size() - 1);
   for (const auto& group : groups_) group->forward_seconds = group->backward_seconds = 0.0;
-  run_in_slots(shape.shared ? Team(1) : team, shape.groups(), shape.slots,
+  run_in_slots(shape.shared ? Team(1) : team, std::ssize(losses), shape.slots,
                [&](int64_t task, int64_t slot, int member) {
-                 const int64_t first = task * shape.group * length;
-                 const int64_t count = std::min(shape.group, batch - task * shape.group);
+                 const int64_t first = bounds[static_cast<size_t>(task)];
+                 const int64_t count = bounds[static_cast<size_t>(task) + 1] - first;
                  FusedGroup& group = *groups_[static_cast<size_t>(member)];
                  losses[static_cast<size_t>(task)] =
-                     with_gradients ? group.forward_and_backward(in + first, out + first, count,
-                                                                 *sums_[static_cast<size_t>(slot)])
-                                    : group.forward(in + first, out + first, count);
+                     with_gradients ? group.forward_and_backward(in + first * length, out + first * length,
+                                                                 count, *sums_[static_cast<size_t>(slot)])
+                                    : group.forward(in + first * length, out + first * length, count);
                });
   LossAndGradients result;
   for (const FusedGroup::Loss& loss : losses) {

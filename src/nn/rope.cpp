@@ -7,12 +7,13 @@
 
 namespace bridle {
 
-at::Tensor Rope::forward(const at::Tensor& x) const {
+at::Tensor Rope::forward(const at::Tensor& x, int64_t first_position) const {
   const at::TensorOptions wide = x.options().dtype(at::kDouble).requires_grad(false);
   const int64_t half = head_size_ / 2;
   const at::Tensor frequencies =
       at::pow(theta_, at::arange(half, wide).mul(-2.0 / static_cast<double>(head_size_)));
-  const at::Tensor angles = at::outer(at::arange(x.size(2), wide), frequencies);  // [T, h/2]
+  const at::Tensor angles =
+      at::outer(at::arange(first_position, first_position + x.size(2), wide), frequencies);  // [T, h/2]
   const at::Tensor cosine = angles.cos().to(x.scalar_type());
   const at::Tensor sine = angles.sin().to(x.scalar_type());
   const at::Tensor first = x.narrow(-1, 0, half);

@@ -11,7 +11,8 @@ namespace bridle {
 class Rope {
  public:
   Rope(int64_t head_size, double theta) : head_size_(head_size), theta_(theta) {}
-  at::Tensor forward(const at::Tensor& x) const;  // [B, H, T, h], positions 0 … T − 1
+  at::Tensor forward(const at::Tensor& x,
+                     int64_t first = 0) const;  // [B, H, T, h], positions first … first + T − 1
 
  private:
   int64_t head_size_;

@@ -45,15 +45,21 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
     if (pass.statistics != nullptr) pass.statistics->record(name, x);
     return x;
   };
+  KeyValueCache* cache = pass.cache;
+  const int64_t first = cache == nullptr ? 0 : cache->length;
+  if (cache != nullptr) cache->layers.resize(blocks_.size());
   at::Tensor x =
-      seen("model.embed_tokens", dropout(embedding_->add_positions(embedded), options_.dropout, pass));
-  for (const Block& block : blocks_) {
-    const at::Tensor attended = block.attention.forward(block.attention_norm.forward(x), pass);
+      seen("model.embed_tokens", dropout(embedding_->add_positions(embedded, first), options_.dropout, pass));
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const Block& block = blocks_[i];
+    const at::Tensor attended = block.attention.forward(block.attention_norm.forward(x), pass,
+                                                        cache == nullptr ? nullptr : &cache->layers[i]);
     x = seen(block.name + ".self_attn",
              block.attention_residual.forward(x, dropout(attended, options_.dropout, pass)));
     const at::Tensor fed = block.mlp.forward(block.mlp_norm.forward(x));
     x = seen(block.name + ".mlp", block.mlp_residual.forward(x, dropout(fed, options_.dropout, pass)));
   }
+  if (cache != nullptr) cache->length += x.size(1);
   x = norm_->forward(x);
   const at::Tensor logits = at::linear(x, head().tensor.to(x.scalar_type()));
   return seen("lm_head", final_scale_->forward(logits));

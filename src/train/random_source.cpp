@@ -39,7 +39,8 @@ class RandomImages : public Source {
   int64_t size() const override { return kExamples; }
   int64_t stride() const override { return 1; }
   Batch read(std::span<const int64_t> starts) const override {
-    const at::Tensor places = at::tensor(at::IntArrayRef(starts.data(), starts.size()), at::kLong).remainder(kImages);
+    const at::Tensor places =
+        at::tensor(at::IntArrayRef(starts.data(), starts.size()), at::kLong).remainder(kImages);
     return {pixels_.index_select(0, places), labels_.index_select(0, places)};
   }
 

@@ -31,6 +31,35 @@ size_t whole_characters(const std::string& text) {
   return text.size() - bad < 4 ? bad : text.size();
 }
 
+// Reads a text that grows, each token once. Where the model's window is full, it begins anew with the last half of it, so that
+// at least half a window is always seen.
+class Reader {
+ public:
+  explicit Reader(const Model& model)
+      : model_(model), window_(static_cast<size_t>(model.options().max_position_embeddings)) {}
+
+  // The logits after the last token, [V].
+  at::Tensor read(const std::vector<Token>& tokens) {
+    size_t fresh = tokens.size() - read_;
+    if (static_cast<size_t>(cache_.length) + fresh > window_) {
+      cache_ = {};
+      fresh = std::min(tokens.size(), read_ == 0 ? window_ : std::max<size_t>(1, window_ / 2));
+    }
+    read_ = tokens.size();
+    std::vector<int64_t> part(tokens.end() - static_cast<std::ptrdiff_t>(fresh), tokens.end());
+    Pass pass{.cache = &cache_};
+    const at::Tensor logits =
+        model_.forward(at::from_blob(part.data(), {1, static_cast<int64_t>(fresh)}, at::kLong), pass);
+    return logits.select(1, -1).view({-1});
+  }
+
+ private:
+  const Model& model_;
+  size_t window_;
+  size_t read_ = 0;
+  KeyValueCache cache_;
+};
+
 }  // namespace
 
 std::string sample(const Run& run, const SampleOptions& options,
@@ -43,17 +72,12 @@ std::string sample(const Run& run, const SampleOptions& options,
   std::vector<Token> tokens = run.tokenizer->encode(options.prompt);
   if (tokens.empty()) throw InputError("sample", "the prompt is empty; begin with at least one character");
   const at::NoGradGuard no_gradients;
-  const auto window = static_cast<size_t>(run.model->options().max_position_embeddings);
+  Reader reader(*run.model);
   std::string all;
   std::string pending;
   for (int64_t i = 0; i < options.tokens; ++i) {
-    const size_t length = std::min(window, tokens.size());
-    std::vector<int64_t> context(tokens.end() - static_cast<std::ptrdiff_t>(length), tokens.end());
-    Pass pass;
-    const at::Tensor logits =
-        run.model->forward(at::from_blob(context.data(), {1, static_cast<int64_t>(length)}, at::kLong), pass);
-    const at::Tensor last = logits.select(1, -1).view({-1}).narrow(0, 0, run.tokenizer->size());
-    tokens.push_back(draw(last, options, i));
+    const at::Tensor logits = reader.read(tokens).narrow(0, 0, run.tokenizer->size());
+    tokens.push_back(draw(logits, options, i));
     pending += run.tokenizer->decode({&tokens.back(), 1});
     const size_t ready = whole_characters(pending);
     if (on_text && ready > 0) on_text(pending.substr(0, ready));

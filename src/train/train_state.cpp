@@ -33,7 +33,8 @@ TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Sou
   state.options = options;
   if (options.training.precision == "bfloat16") {
     state.options.optimizer.product_dtype = at::kBFloat16;
-    if (options.constraint.lipschitz == 0.0)  // a budget's caps are too dear to leave room for coarse products
+    if (options.constraint.lipschitz ==
+        0.0)  // a budget's caps are too dear to leave room for coarse products
       state.options.constraint.options.product_dtype = at::kBFloat16;
   }
   state.model = make_model(options.model, options.training.seed);

@@ -20,9 +20,9 @@ TEST(EmbeddingModule, RowsStartAtRmsOneAndPositionsAdd) {
   const Embedding embedding(bench.weights);
   EXPECT_LT(embedding.table().tensor.square().mean(1).sub(1.0).abs().max().item<double>(), 1e-12);
   const at::Tensor tokens = at::arange(6, at::kLong).view({1, 6});
-  test::expect_gradients([&] { return embedding.add_positions(embedding.embed(tokens, bench.pass)); },
+  test::expect_gradients([&] { return embedding.add_positions(embedding.embed(tokens, bench.pass), 0); },
                          bench.tensors({}));
-  EXPECT_ERROR(embedding.add_positions(embedding.embed(at::arange(9, at::kLong).view({1, 9}), bench.pass)),
+  EXPECT_ERROR(embedding.add_positions(embedding.embed(at::arange(9, at::kLong).view({1, 9}), bench.pass), 0),
                InputError, "9 tokens are more than the 8 positions");
   const auto norms = measured_norms();
   Walk walk(*norms);

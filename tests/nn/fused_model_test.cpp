@@ -17,7 +17,10 @@ TEST(FusedModel, CutsBatchesByShapeAlone) {
   const FusedModel fused = fused_of(*model);
   const FusedShape usual = fused.shape_of(64, 256);
   EXPECT_EQ(usual.group, 2);
-  EXPECT_EQ(usual.groups(), 32);
+  const std::vector<int64_t> bounds = usual.bounds();
+  EXPECT_EQ(bounds[1], 2);
+  EXPECT_EQ(bounds[bounds.size() - 2], 63);  // the last ones are small
+  EXPECT_EQ(bounds.back(), 64);
   EXPECT_EQ(usual.slots, 4);
   EXPECT_FALSE(usual.shared);
   EXPECT_EQ(fused.shape_of(16, 256).group, 2);  // enough of them to share among threads
@@ -33,7 +36,7 @@ TEST(FusedModel, LargeWeightsAreSharedByAllThreads) {
   const FusedShape shape = fused_of(*model).shape_of(100, 64);
   EXPECT_TRUE(shape.shared);
   EXPECT_EQ(shape.group, 64);
-  EXPECT_EQ(shape.groups(), 2);
+  EXPECT_EQ(shape.bounds(), (std::vector<int64_t>{0, 64, 100}));
 }
 
 TEST(FusedModel, BiasesStandByOffsetFromTheEnd) {

@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -149,6 +151,26 @@ TEST(TransformerModel, RunsInBfloat16CloseToFloat32) {
   const at::Tensor a = model->forward(some_tokens(), exact);
   const at::Tensor b = model->forward(some_tokens(), rough).to(at::kFloat);
   EXPECT_LT(a.sub(b).abs().max().item<double>(), 0.05 * a.abs().max().item<double>());
+}
+
+TEST(Transformer, ReadsATextInPiecesAsItReadsItWhole) {
+  for (const std::string positions : {"rope", "learned", "none"}) {
+    ModelOptions options = test::small_transformer();
+    options.positions = positions;
+    options.position_bias = positions != "learned";
+    options.position_bias_offsets = 3;
+    const auto model = test::random_model(options);
+    const at::Tensor tokens = at::tensor({3, 1, 4, 1, 5, 9, 2, 6}, at::kLong).view({1, 8});
+    Pass whole;
+    const at::Tensor logits = model->forward(tokens, whole);
+    KeyValueCache cache;
+    Pass pass{.cache = &cache};
+    std::vector<at::Tensor> parts;
+    for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 3}, {3, 1}, {4, 1}, {5, 3}})
+      parts.push_back(model->forward(tokens.narrow(1, first, count), pass));
+    EXPECT_EQ(cache.length, 8);
+    EXPECT_TRUE(at::cat(parts, 1).allclose(logits, 1e-4, 1e-5)) << positions;
+  }
 }
 
 }  // namespace
