@@ -4,6 +4,8 @@
 
 #include "bridle/constraint.h"
 #include "bridle/linalg.h"
+#include "kernels/attention.h"
+#include "kernels/matmul.h"
 
 namespace bridle {
 namespace {
@@ -39,6 +41,21 @@ Tensor seal_op(const Tensor& weight, double sigma_max, int64_t blocks) {
   return param.tensor;
 }
 
+std::tuple<Tensor, Tensor> causal_attention_op(const Tensor& q, const Tensor& k, const Tensor& v,
+                                               double scale) {
+  const AttentionResult result = causal_attention(q, k, v, scale);
+  return {result.out, result.log_sums};
+}
+
+std::tuple<Tensor, Tensor, Tensor> causal_attention_backward_op(const Tensor& d_out, const Tensor& q,
+                                                                const Tensor& k, const Tensor& v,
+                                                                const Tensor& out, const Tensor& log_sums,
+                                                                double scale) {
+  return causal_attention_backward(d_out, q, k, v, {out, log_sums}, scale);
+}
+
+Tensor matmul_bf16_op(const Tensor& a, const Tensor& b) { return matmul_bf16(a, b); }
+
 TORCH_LIBRARY(bridle, library) {
   library.def("orthogonalize(Tensor matrix, str coefficients='six_step') -> Tensor", orthogonalize_op);
   library.def("matrix_sign(Tensor matrix) -> Tensor", matrix_sign);
@@ -49,6 +66,14 @@ TORCH_LIBRARY(bridle, library) {
       "constrain(Tensor weight, str method, float sigma_max, float learning_rate=0., float decay=0., "
       "float update_bound=1., int blocks=1) -> Tensor",
       constrain_op);
+  library.def("matmul_bf16(Tensor a, Tensor b) -> Tensor", matmul_bf16_op);
+  library.def("causal_attention(Tensor q, Tensor k, Tensor v, float scale) -> (Tensor, Tensor)",
+              causal_attention_op);
+  library.def(
+      "causal_attention_backward(Tensor d_out, Tensor q, Tensor k, Tensor v, Tensor out, Tensor log_sums, "
+      "float scale) "
+      "-> (Tensor, Tensor, Tensor)",
+      causal_attention_backward_op);
   library.def("seal(Tensor weight, float sigma_max, int blocks=1) -> Tensor", seal_op);
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "bridle/linalg.h"
+#include "kernels/attention.h"
+#include "kernels/matmul.h"
 #include "support.h"
 
 namespace bridle {
@@ -26,6 +28,18 @@ TEST(Operators, AreRegisteredAndGiveTheLibrarysResults) {
   EXPECT_TRUE(prove_op.call(w, 2 * test::spectral_norm(w)));
   const auto estimate_op = find<Tensor(const Tensor&, int64_t)>("bridle::spectral_norm_estimate");
   EXPECT_TRUE(estimate_op.call(w, 5).equal(spectral_norm_estimate(w, 5)));
+}
+
+TEST(Operators, KernelsAreThereToo) {
+  const Tensor q = test::normal({1, 2, 5, 8}, 1, at::kFloat);
+  const auto attention =
+      find<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, const Tensor&, double)>(
+          "bridle::causal_attention");
+  const auto [out, log_sums] = attention.call(q, q, q, 0.5);
+  EXPECT_TRUE(out.equal(causal_attention(q, q, q, 0.5).out));
+  EXPECT_EQ(log_sums.sizes(), at::IntArrayRef({1, 2, 5}));
+  const auto product = find<Tensor(const Tensor&, const Tensor&)>("bridle::matmul_bf16");
+  EXPECT_TRUE(product.call(q[0][0], q[0][1].t()).equal(matmul_bf16(q[0][0], q[0][1].t())));
 }
 
 TEST(Operators, ConstrainAndSealLeaveTheirArgumentAlone) {

@@ -10,8 +10,6 @@
 namespace bridle {
 namespace {
 
-constexpr int64_t kStripRows = 128;  // backward: rows whose weights are turned around together
-
 // Memory of a task, given out in pieces of whole cache lines.
 class Pieces {
  public:
@@ -77,26 +75,27 @@ BRIDLE_INLINE void strip_of_products(const uint16_t* rows, int64_t stride, const
              out_stride);
 }
 
-// The logits of token `row`, in place; −∞ from the next token to the end of the row's last vector.
-BRIDLE_INLINE float finish_logits(const AttentionTask& task, float* logits, int64_t row) {
-  const float* bias = task.bias == nullptr ? nullptr : task.bias + task.rows - 1 - row;
-  Floats most = splat(-INFINITY);
-  const int64_t whole = (row + 1) / kLanes * kLanes;
-  for (int64_t j = 0; j < whole; j += kLanes) {
-    Floats x = load(logits + j) * task.scale;
-    if (bias != nullptr) x = x + load(bias + j);
-    store(logits + j, x);
-    most = larger(most, x);
+// The logits of a token, from its products with all tokens before it, in units of ln 2: what 2 is raised to.
+struct LogitRow {
+  const float* products;
+  const float* bias;  // null: none
+  float scale;
+  int64_t token;
+
+  BRIDLE_INLINE LogitRow(const AttentionTask& task, const float* row, int64_t which)
+      : products(row),
+        bias(task.bias == nullptr ? nullptr : task.bias + task.rows - 1 - which),
+        scale(task.scale * kLog2e),
+        token(which) {}
+
+  // Of tokens j … j + 15; −∞ for those that come later.
+  BRIDLE_INLINE Floats at(int64_t j) const {
+    Floats x = load(products + j) * scale;
+    if (bias != nullptr) x = x + load(bias + j) * kLog2e;
+    if (j + kLanes - 1 <= token) return x;
+    return count_up(static_cast<int32_t>(j)) > static_cast<int32_t>(token) ? splat(-INFINITY) : x;
   }
-  if (whole <= row) {
-    Floats x = load(logits + whole) * task.scale;
-    if (bias != nullptr) x = x + load(bias + whole);
-    x = count_up(static_cast<int32_t>(whole)) > static_cast<int32_t>(row) ? splat(-INFINITY) : x;
-    store(logits + whole, x);
-    most = larger(most, x);
-  }
-  return largest_of(most);
-}
+};
 
 BRIDLE_INLINE int64_t to_vectors(int64_t row) {
   return (row + kLanes) / kLanes * kLanes;
@@ -117,20 +116,21 @@ void attend(const AttentionTask& task) {
     const int64_t blocks = top / kBlock + 1;
     strip_of_products(task.q + top * task.stride, task.stride, keys, steps, blocks, logits, stride);
     for (int64_t i = 0; i < kBlock; ++i) {
-      float* row = logits + i * stride;
-      const float most = finish_logits(task, row, top + i);
+      const LogitRow row(task, logits + i * stride, top + i);
       const int64_t end = to_vectors(top + i);
+      Floats largest = splat(-INFINITY);
+      for (int64_t j = 0; j < end; j += kLanes) largest = larger(largest, row.at(j));
+      const float most = largest_of(largest);
       Floats total = splat(0.0F);
       for (int64_t j = 0; j < end; j += kLanes) {
-        const Floats logit = load(row + j);
-        const Floats weight = exponential(logit - most);
+        const Floats weight = power_of_two<5>(row.at(j) - most);
         store(weights + i * stride + j, weight);
         total = total + weight;
       }
       for (int64_t j = end; j < blocks * kBlock; j += kLanes) store(weights + i * stride + j, splat(0.0F));
       const float sum = sum_of(total);
       factors[i] = 1.0F / sum;
-      task.log_sums[top + i] = most + std::log(sum);
+      task.log_sums[top + i] = most * kLn2 + std::log(sum);
     }
     weighted_sum(weights, stride, values, task.rows / kStep, blocks, factors,
                  task.out + top * task.out_stride, task.out_stride, task.head_size);
@@ -155,16 +155,14 @@ BRIDLE_INLINE float row_product(const AttentionTask& task, int64_t row) {
 }
 
 // Of one token: weights and the logits' gradients, zero from the next token to `end`.
-BRIDLE_INLINE void weights_and_slopes(const AttentionTask& task, int64_t row, const float* logits,
-                                      const float* products, uint16_t* weights, uint16_t* slopes,
-                                      int64_t end) {
-  const float mean = row_product(task, row);
-  const float log_sum = task.log_sums[row];
-  float* d_bias = task.d_bias == nullptr ? nullptr : task.d_bias + task.rows - 1 - row;
-  const int64_t used = to_vectors(row);
+BRIDLE_INLINE void weights_and_slopes(const AttentionTask& task, const LogitRow& row, const float* products,
+                                      uint16_t* weights, uint16_t* slopes, int64_t end) {
+  const float mean = row_product(task, row.token);
+  const float log_sum = task.log_sums[row.token] * kLog2e;
+  float* d_bias = task.d_bias == nullptr ? nullptr : task.d_bias + task.rows - 1 - row.token;
+  const int64_t used = to_vectors(row.token);
   for (int64_t j = 0; j < used; j += kLanes) {
-    const Floats logit = load(logits + j);
-    const Floats weight = exponential(logit - log_sum);
+    const Floats weight = power_of_two<5>(row.at(j) - log_sum);
     const Floats slope = weight * (load(products + j) - mean);
     store(weights + j, weight);
     store(slopes + j, slope);
@@ -229,8 +227,7 @@ void attend_backward(const AttentionTask& task) {
       strip_of_products(task.d_out + top * task.out_stride, task.out_stride, values, steps, blocks, products,
                         stride);
       for (int64_t i = 0; i < kBlock; ++i) {
-        finish_logits(task, logits + i * stride, top + i);
-        weights_and_slopes(task, top + i, logits + i * stride, products + i * stride,
+        weights_and_slopes(task, LogitRow(task, logits + i * stride, top + i), products + i * stride,
                            own_weights + i * stride, own_slopes + i * stride, strip_blocks * kBlock);
       }
       weighted_sum(own_slopes, stride, key_entries, task.rows / kStep, blocks, factors,

@@ -4,8 +4,8 @@
 namespace bridle {
 namespace {
 
-constexpr int64_t kStrip = 128;  // rows of a strip of the backward pass
-constexpr int64_t kLine = 64;    // bytes to which pieces are rounded
+constexpr int64_t kStrip = kStripRows;
+constexpr int64_t kLine = 64;  // bytes to which pieces are rounded
 
 }  // namespace
 

@@ -12,9 +12,13 @@ namespace bridle {
 
 using Bfloat16 = uint16_t;
 
-constexpr int64_t padded(int64_t size) { return (size + amx::kBlock - 1) / amx::kBlock * amx::kBlock; }
+[[gnu::always_inline]] constexpr int64_t padded(int64_t size) {
+  return (size + amx::kBlock - 1) / amx::kBlock * amx::kBlock;
+}
 // Words of a packed factor of so many lines and terms, both padded: [lines/32][depth/32][2 tiles][16][16].
-constexpr int64_t packed_size(int64_t lines, int64_t depth) { return lines * depth / 2; }
+[[gnu::always_inline]] constexpr int64_t packed_size(int64_t lines, int64_t depth) {
+  return lines * depth / 2;
+}
 
 enum class ActivationKind { gelu, gelu_tanh, relu };
 
@@ -78,6 +82,7 @@ struct AttentionTask {
   void* scratch = nullptr;  // attention_scratch bytes, 64-byte aligned
 };
 int64_t attention_scratch(int64_t rows, int64_t head_size);
+constexpr int64_t kStripRows = 128;  // backward: rows whose weights are turned around together
 
 // out[right block][left block] (+)= leftᵀ·right over `depth` rows, blocks of 32×32 float32, row by row.
 struct GradientTask {

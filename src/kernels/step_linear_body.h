@@ -40,7 +40,7 @@ template <ActivationKind kind>
 BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
   if constexpr (kind == ActivationKind::relu) {
     const Floats zero = splat(0.0F);
-    return {x > 0.0F ? share * x : zero, x > 0.0F ? splat(share) : zero};
+    return {x <= 0.0F ? zero : share * x, x <= 0.0F ? zero : share + 0.0F * x};  // NaN stays
   } else if constexpr (kind == ActivationKind::gelu) {
     return gelu(x, share);
   } else {

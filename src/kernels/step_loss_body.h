@@ -44,7 +44,7 @@ void cross_entropy(LossTask& task) {
     const int64_t target = task.targets[row];
     task.loss += static_cast<double>(largest) + std::log(static_cast<double>(sum)) -
                  static_cast<double>(logits[target]);
-    task.hits += is_first(logits, target, largest) ? 1 : 0;
+    task.hits += sum == sum && is_first(logits, target, largest) ? 1 : 0;  // NaN is no answer
     if (gradient == nullptr) continue;
     const float share = 1.0F / sum;
     for (int64_t j = 0; j < task.columns; j += kLanes) {

@@ -72,14 +72,13 @@ void each_apart(std::span<const int64_t> sizes, const std::function<void(size_t)
   const int threads = team_of_all().threads();
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   const int64_t largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
-  std::exception_ptr failure;
+  std::vector<std::exception_ptr> failures(sizes.size());
   const auto guarded = [&](size_t i) {
     const at::NoGradGuard no_gradients;
     try {
       item(i);
     } catch (...) {
-#pragma omp critical(bridle_each_apart)
-      if (!failure) failure = std::current_exception();
+      failures[i] = std::current_exception();
     }
   };
   if (threads > 1 && largest * threads <= total) {
@@ -88,7 +87,8 @@ void each_apart(std::span<const int64_t> sizes, const std::function<void(size_t)
   } else {
     for (size_t i = 0; i < sizes.size(); ++i) guarded(i);
   }
-  if (failure) std::rethrow_exception(failure);
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace bridle

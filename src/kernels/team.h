@@ -41,7 +41,7 @@ void run_in_slots(const Team& team, int64_t count, int64_t slots,
 
 // item(i) for every i, of `sizes[i]` each, in any order: a thread takes whole items where none is so large that the others would
 // wait for it, and otherwise items come one after another and may use all threads themselves. Work on tensors, without
-// gradients; the first exception of an item is thrown once all have ended.
+// gradients; the exception of the first item that has one is thrown once all have ended.
 void each_apart(std::span<const int64_t> sizes, const std::function<void(size_t)>& item);
 
 }  // namespace bridle

@@ -79,15 +79,19 @@ BRIDLE_INLINE Floats larger(Floats a, Floats b) {
 BRIDLE_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 #endif
 
+// Lanes folded in halves.
+BRIDLE_INLINE Floats folded(Floats x, int distance) { return __builtin_shuffle(x, count_up(distance) & 15); }
 BRIDLE_INLINE float sum_of(Floats x) {
-  float total = 0.0F;
-  for (int i = 0; i < kLanes; ++i) total += x[i];
-  return total;
+  x = x + folded(x, 8);
+  x = x + folded(x, 4);
+  x = x + folded(x, 2);
+  return x[0] + x[1];
 }
 BRIDLE_INLINE float largest_of(Floats x) {
-  float most = x[0];
-  for (int i = 1; i < kLanes; ++i) most = x[i] > most ? x[i] : most;
-  return most;
+  x = larger(x, folded(x, 8));
+  x = larger(x, folded(x, 4));
+  x = larger(x, folded(x, 2));
+  return x[0] > x[1] ? x[0] : x[1];
 }
 
 // 2ˣ, relatively to about 3e-6 with five terms after the first and 4e-5 with four; 0 at −∞ and wherever it would be denormal.
@@ -118,7 +122,7 @@ BRIDLE_INLINE Floats power_of_two(Floats x) {
 #endif
 }
 
-constexpr float kLog2e = 1.44269504F;
+constexpr float kLog2e = 1.44269504F, kLn2 = 0.69314718F;
 BRIDLE_INLINE Floats exponential(Floats x) { return power_of_two<5>(x * kLog2e); }
 
 // 1/x to about 1e-4, for positive x; 0 at ∞.

@@ -29,7 +29,7 @@ class FusedGroup {
  public:
   FusedGroup(const FusedModel& model, const FusedShape& shape, Team team);
 
-  // Sequences [first, first + count) of tokens and targets, [batch, length]. Loss and hits are sums over them.
+  // `count` sequences of tokens and targets, [count, length]. Loss and hits are sums over them.
   struct Loss {
     double loss = 0.0;
     int64_t hits = 0;

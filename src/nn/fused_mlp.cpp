@@ -26,7 +26,7 @@ FusedMlp::FusedMlp(const ModelOptions& options, const std::vector<Param>& params
     : options_(options), params_(params), kernels_(kernels) {
   int64_t bytes = 0;
   for (const Param& param : params_) {
-    layers_.push_back({.weight = FusedWeight({param.tensor.detach()}, FusedWeight::Left::out)});
+    layers_.push_back({.weight = FusedWeight({param.tensor}, FusedWeight::Left::out)});
     bytes += layers_.back().weight.bytes() + Arena::size_of<float>(layers_.back().weight.sums());
   }
   packed_.reserve(bytes);
@@ -39,10 +39,10 @@ FusedMlp::FusedMlp(const ModelOptions& options, const std::vector<Param>& params
 void FusedMlp::prepare(int64_t images) {
   const Team team = team_of_all();
   if (ops_ && ops_->team().threads() == team.threads() && rows_ == padded(images)) return;
+  ops_ = nullptr;  // if anything below fails, the next run begins here again
   rows_ = padded(images);
   int64_t most = 0;
   for (const Layer& layer : layers_) most = std::max(most, layer.weight.out());
-  ops_ = std::make_unique<FusedOps>(kernels_, team, most);
   int64_t bytes = 0;
   const auto visit = [&](const auto& place) {
     const auto matrix = [&](FusedMatrix& m, int64_t columns) {
@@ -60,6 +60,7 @@ void FusedMlp::prepare(int64_t images) {
   visit([&]<class T>(T*&, int64_t count) { bytes += Arena::size_of<T>(count); });
   memory_.reserve(bytes);
   visit([&]<class T>(T*& pointer, int64_t count) { pointer = memory_.take<T>(count); });
+  ops_ = std::make_unique<FusedOps>(kernels_, team, most);
 }
 
 void FusedMlp::pack() const {
@@ -151,9 +152,12 @@ LossAndGradients FusedMlp::run(const at::Tensor& pixels, const at::Tensor& targe
   const std::lock_guard lock(mutex_);
   const at::Tensor labels = targets.contiguous();
   const int64_t size = params_.front().tensor.size(1), classes = params_.back().tensor.size(0);
-  if (pixels.dim() != 2 || pixels.size(1) != size)
+  if (pixels.dim() != 2 || pixels.size(1) != size || pixels.size(0) == 0)
     throw InputError("forward", fmt::format("images [{}] for a model that takes {} numbers each",
                                             fmt::join(pixels.sizes(), ", "), size));
+  if (labels.dim() != 1 || labels.numel() != pixels.size(0) || labels.scalar_type() != at::kLong)
+    throw InputError("forward", fmt::format("targets [{}] for {} images: one int64 each",
+                                            fmt::join(targets.sizes(), ", "), pixels.size(0)));
   const auto* label = static_cast<const int64_t*>(labels.data_ptr());
   const auto* bad =
       std::find_if(label, label + labels.numel(), [&](int64_t t) { return t < 0 || t >= classes; });

@@ -43,7 +43,7 @@ FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Para
       activation(activation_kind(options.hidden_act)) {
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < params.size(); ++i) places[params[i].name] = i;
-  const auto tensor = [&](size_t place) { return params[place].tensor.detach(); };
+  const auto tensor = [&](size_t place) { return params[place].tensor; };
   for (int64_t i = 0; i < options.num_hidden_layers; ++i) {
     const auto place = [&](const char* part) {
       return places.at(fmt::format("model.layers.{}.{}", i, part));
@@ -61,9 +61,9 @@ FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Para
   }
   embedding_param = places.at("model.embed_tokens.weight");
   head_param = places.at("lm_head.weight");
-  head.emplace(std::vector{tensor(head_param).narrow(0, 0, options.real_vocab_size)}, FusedWeight::Left::in);
+  head.emplace(std::vector{tensor(head_param)}, FusedWeight::Left::in, options.real_vocab_size);
   if (options.positions == "learned") positions_param = places.at("model.embed_positions.weight");
-  int64_t bytes = head->bytes();
+  int64_t bytes = 0;
   for (const FusedWeight* weight : weights()) bytes += weight->bytes();
   packed_.reserve(bytes);
   for (FusedLayer& layer : layers)

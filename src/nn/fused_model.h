@@ -32,7 +32,7 @@ struct FusedModel {
   FusedModel(const ModelOptions& model_options, const std::vector<Param>& model_params,
              const StepKernels& step_kernels);
 
-  // The fused pass has no norms, biases, learned scales, tied embeddings or dropout.
+  // The fused pass has no norms, biases, learned scales or tied embeddings.
   static bool supports(const ModelOptions& options);
 
   FusedShape shape_of(int64_t batch, int64_t length) const;

@@ -52,14 +52,15 @@ void copy_bias(const FusedModel& model, size_t layer, const std::vector<const fl
 void FusedTransformer::prepare(const FusedShape& shape, const Team& team, bool gradients) {
   const bool same = shape == shape_ && team.threads() == threads_;
   if (!same) {
+    shape_ = {};  // if anything below fails, the next run begins here again
     groups_.clear();
     sums_.clear();
     model_.set_length(shape.rows);
-    shape_ = shape;
     threads_ = team.threads();
     const int own = shape.shared ? 1 : threads_;
     for (int i = 0; i < own; ++i)
       groups_.push_back(std::make_unique<FusedGroup>(model_, shape, shape.shared ? team : Team(1)));
+    shape_ = shape;
   }
   while (gradients && static_cast<int64_t>(sums_.size()) < shape.slots)
     sums_.push_back(std::make_unique<FusedSums>(model_, shape.rows));
@@ -70,6 +71,11 @@ void FusedTransformer::prepare(const FusedShape& shape, const Team& team, bool g
 LossAndGradients FusedTransformer::run(const at::Tensor& tokens, const at::Tensor& targets,
                                        bool with_gradients, PhaseTimes* times) {
   const std::lock_guard lock(mutex_);
+  if (tokens.dim() != 2 || tokens.numel() == 0 || targets.sizes() != tokens.sizes() ||
+      tokens.scalar_type() != at::kLong || targets.scalar_type() != at::kLong)
+    throw InputError("forward",
+                     fmt::format("tokens [{}] and targets [{}]: both are [B, T] of int64, and not empty",
+                                 fmt::join(tokens.sizes(), ", "), fmt::join(targets.sizes(), ", ")));
   const at::Tensor inputs = tokens.contiguous(), labels = targets.contiguous();
   const auto* in = static_cast<const int64_t*>(inputs.data_ptr());
   const auto* out = static_cast<const int64_t*>(labels.data_ptr());

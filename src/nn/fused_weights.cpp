@@ -24,11 +24,12 @@ Block added_up(const std::vector<const float*>& slots, int64_t offset, float fac
 
 }  // namespace
 
-FusedWeight::FusedWeight(std::vector<at::Tensor> parts, Left left)
+FusedWeight::FusedWeight(std::vector<at::Tensor> parts, Left left, int64_t rows)
     : parts_(std::move(parts)),
       left_(left),
+      rows_(rows == 0 ? parts_.front().size(0) : rows),
       in_(padded(parts_.front().size(1))),
-      out_(padded(parts_.front().size(0)) * static_cast<int64_t>(parts_.size())) {}
+      out_(padded(rows_) * static_cast<int64_t>(parts_.size())) {}
 
 int64_t FusedWeight::bytes() const { return 2 * Arena::size_of<uint32_t>(packed_size(out_, in_)); }
 
@@ -39,12 +40,12 @@ void FusedWeight::take(Arena& arena) {
 
 void FusedWeight::pack_piece(int64_t piece, const StepKernels& kernels) const {
   const int64_t out_steps = part_out() / amx::kStep, in_steps = in_ / amx::kStep;
-  const auto factor = [](const at::Tensor& weight, bool outputs_are_lines) {
+  const auto factor = [this](const at::Tensor& weight, bool outputs_are_lines) {
     return amx::Factor{.data = weight.data_ptr(),
                        .element = amx::Element::float32,
                        .along_depth = outputs_are_lines,
-                       .lines = weight.size(outputs_are_lines ? 0 : 1),
-                       .depth = weight.size(outputs_are_lines ? 1 : 0),
+                       .lines = outputs_are_lines ? rows_ : weight.size(1),
+                       .depth = outputs_are_lines ? weight.size(1) : rows_,
                        .stride = weight.stride(0)};
   };
   if (piece < out_ / kBlock) {

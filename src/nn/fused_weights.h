@@ -17,7 +17,8 @@ class FusedWeight {
  public:
   // Which of its two sides a gradient's sums have as the left one: the narrower, as a rule.
   enum class Left { in, out };
-  FusedWeight(std::vector<at::Tensor> parts, Left left);
+  // Of each part, the first `rows` are used; 0: all. The tensors are looked at anew for every packing.
+  FusedWeight(std::vector<at::Tensor> parts, Left left, int64_t rows = 0);
 
   int64_t in() const { return in_; }                      // padded
   int64_t out() const { return out_; }                    // of all parts, each padded
@@ -40,6 +41,7 @@ class FusedWeight {
   int64_t part_out() const { return out_ / static_cast<int64_t>(parts_.size()); }
   std::vector<at::Tensor> parts_;
   Left left_;
+  int64_t rows_;  // of a part
   int64_t in_;
   int64_t out_;
   uint32_t* forward_ = nullptr;

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cmath>
 #include <limits>
 
 #include "kernels/arena.h"
@@ -307,6 +308,41 @@ TEST_P(StepKernelsTest, EqualLogitsCountForTheFirstClass) {
                 .targets = static_cast<const int64_t*>(targets.data_ptr())};
   kernels().cross_entropy(task);
   EXPECT_EQ(task.hits, 12);
+}
+
+TEST_P(StepKernelsTest, NaNIsNeverLost) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor left = rounded(normal({32, 32}, 1)), right = rounded(normal({32, 32}, 2));
+  left[3][5] = nan;
+  std::vector<uint32_t> words = packed(right);
+  for (const ActivationKind kind : {ActivationKind::gelu, ActivationKind::gelu_tanh, ActivationKind::relu}) {
+    const Tensor out = at::zeros({32, 32}, at::kBFloat16), slope = out.clone();
+    kernels().linear({.left = data_of(left),
+                      .left_stride = 32,
+                      .rows = 32,
+                      .right = aligned(words),
+                      .steps = 1,
+                      .end_block = 1,
+                      .epilogue = Epilogue::activate,
+                      .out = data_of(out),
+                      .slope = data_of(slope),
+                      .out_stride = 32,
+                      .activation = kind});
+    EXPECT_EQ(out.isnan().sum().item<int64_t>(), 32);
+    EXPECT_EQ(slope.isnan().sum().item<int64_t>(), 32);
+  }
+  const Tensor logits = at::zeros({32, 32}, at::kFloat), targets = at::zeros({32}, at::kLong);
+  logits[7][30] = nan;
+  LossTask task{.logits = floats_of(logits),
+                .stride = 32,
+                .rows = 32,
+                .tokens = 32,
+                .classes = 32,
+                .columns = 32,
+                .targets = static_cast<const int64_t*>(targets.data_ptr())};
+  kernels().cross_entropy(task);
+  EXPECT_TRUE(std::isnan(task.loss));
+  EXPECT_EQ(task.hits, 31);
 }
 
 TEST_P(StepKernelsTest, NarrowingRoundsAsLibTorchDoes) {

@@ -73,6 +73,9 @@ TEST(FusedMlp, RefusesWhatDoesNotFit) {
   FusedMlp fused(model->options(), model->params());
   Images data = some_images(4, 8, 3);
   EXPECT_THROW(fused.run(data.pixels.narrow(1, 0, 7), data.targets, true, nullptr), InputError);
+  EXPECT_THROW(fused.run(data.pixels, data.targets.narrow(0, 0, 3), true, nullptr), InputError);
+  EXPECT_THROW(fused.run(data.pixels.narrow(0, 0, 0), data.targets.narrow(0, 0, 0), true, nullptr),
+               InputError);
   data.targets[2] = 3;
   EXPECT_THROW(fused.run(data.pixels, data.targets, true, nullptr), InputError);
 }

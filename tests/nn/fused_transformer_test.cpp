@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cmath>
+
 #include "bridle/error.h"
 #include "nn_support.h"
 #include "support.h"
@@ -177,6 +179,32 @@ TEST(FusedTransformer, RefusesTokensOutsideTheVocabulary) {
   tokens.in[1][3] = 3;
   tokens.out[0][0] = -1;
   EXPECT_THROW(fused.run(tokens.in, tokens.out, true, nullptr), InputError);
+}
+
+TEST(FusedTransformer, RefusesTokensThatDoNotFit) {
+  const ModelOptions options = cases()[0].options;
+  const auto model = trained_like(options);
+  FusedTransformer fused(model->options(), model->params());
+  const Tokens tokens = some_tokens(options, 2, 8);
+  EXPECT_THROW(fused.run(tokens.in, tokens.out.narrow(1, 0, 4), true, nullptr), InputError);
+  EXPECT_THROW(fused.run(tokens.in.to(at::kInt), tokens.out, true, nullptr), InputError);
+  EXPECT_THROW(fused.run(tokens.in.narrow(0, 0, 0), tokens.out.narrow(0, 0, 0), true, nullptr), InputError);
+  EXPECT_THROW(fused.run(tokens.in.narrow(1, 0, 0), tokens.out.narrow(1, 0, 0), true, nullptr), InputError);
+}
+
+TEST(FusedTransformer, SeesNewWeightsAndWhatIsWrongWithThem) {
+  const ModelOptions options = cases()[0].options;
+  const auto model = trained_like(options);
+  const Tokens tokens = some_tokens(options, 2, 8);
+  const Pass pass{.dtype = at::kBFloat16};
+  const auto loss = [&] { return model->fused_loss(tokens.in, tokens.out, pass, false)->loss; };
+  EXPECT_GT(std::abs(loss() - std::log(33.0)), 1e-3);
+  for (const Param& param : model->params())
+    at::Tensor(param.tensor).set_data(param.tensor.detach().mul(0.0));
+  EXPECT_NEAR(loss(), std::log(33.0), 1e-6);
+  const at::NoGradGuard no_gradients;
+  model->params()[3].tensor[0][0] = std::nan("");
+  EXPECT_TRUE(std::isnan(loss()));
 }
 
 TEST(FusedTransformer, IsTakenForBfloat16PassesOfModelsThatItSupports) {
