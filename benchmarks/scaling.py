@@ -9,6 +9,7 @@ import json
 import math
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BASE = {"data.sequence_length": 256, "data.batch_size": 16, "model.hidden_size": 256, "model.num_hidden_layers": 3}
@@ -28,7 +29,10 @@ def bench(bridle, settings):
                "--set", "training.precision=bfloat16"]
     for key, value in {**BASE, **settings}.items():
         command += ["--set", f"{key}={value}"]
-    facts = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"scaling: {' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}")
+    facts = json.loads(done.stdout)
     return {key: facts[key] for key in ("median_step_s", "flop_per_step", "fraction_of_peak", "tokens_per_s", "peak_memory_bytes")}
 
 
@@ -44,6 +48,8 @@ def main():
     parser.add_argument("--bridle", default=str(ROOT / "build/release/bridle"))
     parser.add_argument("--json")
     flags = parser.parse_args()
+    if not pathlib.Path(flags.bridle).is_file():
+        sys.exit(f"scaling: there is no {flags.bridle}; build first (./test), or name it with --bridle")
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     result = {"schema": 1, "commit": commit, "base": BASE, "sweeps": {}}
     print("| | size | ms a step | tokens a second | share of peak | memory, MB |\n|---|---|---|---|---|---|")

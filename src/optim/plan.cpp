@@ -61,7 +61,10 @@ UpdateRule embedding_rule(const OptimizerOptions& options) {
 
 // docs/theory/steps.md, statements 1 and 2; for Adam there is none.
 double bound_of(UpdateRule rule, const OptimizerOptions& options) {
-  if (rule == UpdateRule::muon) return update_bound(coefficients_named(options.ns_coefficients));
+  constexpr double coarse = 1.02;  // room for bfloat16's rounding; a proof covers what may be left
+  const bool narrow = options.product_dtype == at::kBFloat16;
+  if (rule == UpdateRule::muon)
+    return (narrow ? coarse : 1.0) * update_bound(coefficients_named(options.ns_coefficients));
   return rule == UpdateRule::row_normalize ? 1.0 : std::numeric_limits<double>::infinity();
 }
 

@@ -3,11 +3,13 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "file_support.h"
+#include "support.h"
 
 namespace bridle {
 namespace {
@@ -44,6 +46,17 @@ TEST(Plan, MuonTakesMatricesRowsAreNormalizedAndTheRestIsAdams) {
 TEST(Plan, TheUpdateBoundIsThatOfTheChosenCoefficients) {
   const Plan plan = plan_steps(weight(Role::value), 1.0, {.ns_coefficients = "classic"});
   EXPECT_EQ(plan.update_bound, update_bound(Coefficients::classic));
+}
+
+TEST(Plan, CoarseProductsStayBelowTheUpdateBound) {
+  const double bound = plan_steps(weight(Role::value), 1.0, {.product_dtype = at::kBFloat16}).update_bound;
+  double most = 0.0;
+  for (int kind = 0; kind < test::kSpectra; ++kind) {
+    const Tensor direction = test::matrix_with_spectrum(test::spectrum(kind, 48, 3), 48, 96, 5);
+    most = std::max(most, test::spectral_norm(orthogonalize(direction.to(at::kBFloat16)).to(at::kDouble)));
+  }
+  EXPECT_LE(most, bound);
+  EXPECT_GT(most, update_bound(Coefficients::six_step));  // the exact one would be too small
 }
 
 TEST(Plan, UnderAdamwOnlyTheDecayCarriesTheShare) {
