@@ -51,8 +51,10 @@ std::span<const OddPolynomial> polynomials(Coefficients coefficients);
 // spectral norm in exact arithmetic.
 double update_bound(Coefficients coefficients);
 
-// U Vᵀ, nearly: divides by the Frobenius norm, then applies the list. Zero stays zero.
-Tensor orthogonalize(const Tensor& matrix, Coefficients coefficients = Coefficients::six_step);
+// U Vᵀ, nearly: divides by the Frobenius norm, then applies the list. Zero stays zero. Iterates in the matrix's own precision or in
+// the one given; the result has the matrix's dtype.
+Tensor orthogonalize(const Tensor& matrix, Coefficients coefficients = Coefficients::six_step,
+                     std::optional<at::ScalarType> precision = std::nullopt);
 
 // U sign(Σ) Vᵀ to working precision for singular values above 10⁻³ of the Frobenius norm: the six-step list
 // and two steps that converge cubically. Never above 1 in exact arithmetic.

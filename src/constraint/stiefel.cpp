@@ -16,8 +16,7 @@ class Stiefel : public Constraint {
 
  protected:
   Tensor project(const Task& task) override {
-    const auto dtype = task.weight.scalar_type();
-    return orthogonalize(task.weight.to(products_.value_or(dtype))).to(dtype).mul(task.cap);
+    return orthogonalize(task.weight, Coefficients::six_step, products_).mul_(task.cap);
   }
 
  private:

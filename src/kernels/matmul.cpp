@@ -14,10 +14,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <memory>
-#include <new>
 
 #include "bridle/error.h"
+#include "kernels/aligned_buffer.h"
 #include "kernels/cpu.h"
 #include "kernels/matmul_amx.h"
 
@@ -126,30 +125,9 @@ amx::Target target_of(const Tensor& out, int64_t batch, double factor, const std
   return target;
 }
 
-// Aligned memory that grows and stays, so that a call allocates nothing but its result.
-template <class T>
-class Buffer {
- public:
-  T* at_least(int64_t size) {
-    if (size > size_) {
-      data_.reset(static_cast<T*>(operator new(static_cast<size_t>(size) * sizeof(T), kAlignment)));
-      size_ = size;
-    }
-    return data_.get();
-  }
-
- private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(T* data) const { operator delete(data, kAlignment); }
-  };
-  std::unique_ptr<T, Free> data_;
-  int64_t size_ = 0;
-};
-
 struct Workspace {
-  Buffer<uint32_t> packed;
-  Buffer<float> sums;
+  AlignedBuffer<uint32_t> packed;
+  AlignedBuffer<float> sums;
 };
 
 // One matrix product, cut into blocks: how depends on the sizes alone.

@@ -1,15 +1,11 @@
 // See matmul_amx.h.
 #include "kernels/matmul_amx.h"
 
-// GCC 12 warns of the undefined operands inside its own AVX-512 intrinsics (GCC bug 105593).
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <immintrin.h>
+#include "kernels/tile_words.h"
 
 namespace bridle::amx {
 namespace {
 
-constexpr int64_t kTile = 16;
 constexpr int64_t kTilePairs = kTile * kTile;
 constexpr int64_t kRowBytes = 64;  // of a tile
 constexpr int64_t kLineBytes = 64;
@@ -37,43 +33,6 @@ inline void prefetch_run(const T* run) {
   const char* line = reinterpret_cast<const char*>(run);
   _mm_prefetch(line, _MM_HINT_T0);
   if constexpr (sizeof(T) * kBlock > kLineBytes) _mm_prefetch(line + kLineBytes, _MM_HINT_T0);
-}
-
-// The halves' elements in turn: 0, 16, 1, 17, …
-__m512i interleave(__m512i halves) {
-  const __m512i order = _mm512_add_epi32(
-      _mm512_set1_epi32(16 << 16),
-      _mm512_mullo_epi32(_mm512_set1_epi32(0x10001),
-                         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
-  return _mm512_permutexvar_epi16(order, halves);
-}
-
-// 16×16 words of 32 bits: within quarters of registers first, then the quarters among registers.
-inline void transpose_words(__m512i (&r)[kTile]) {
-  __m512i t[kTile], u[kTile];
-#pragma GCC unroll 8
-  for (int i = 0; i < kTile; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < kTile; i += 4) {
-    u[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    u[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    u[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    u[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const __m512i even_top = _mm512_shuffle_i32x4(u[i], u[i + 4], 0x88);
-    const __m512i even_bottom = _mm512_shuffle_i32x4(u[i + 8], u[i + 12], 0x88);
-    const __m512i odd_top = _mm512_shuffle_i32x4(u[i], u[i + 4], 0xdd);
-    const __m512i odd_bottom = _mm512_shuffle_i32x4(u[i + 8], u[i + 12], 0xdd);
-    r[i] = _mm512_shuffle_i32x4(even_top, even_bottom, 0x88);
-    r[i + 4] = _mm512_shuffle_i32x4(odd_top, odd_bottom, 0x88);
-    r[i + 8] = _mm512_shuffle_i32x4(even_top, even_bottom, 0xdd);
-    r[i + 12] = _mm512_shuffle_i32x4(odd_top, odd_bottom, 0xdd);
-  }
 }
 
 inline void load_tile(const uint32_t* tile, __m512i (&r)[kTile]) {
@@ -188,6 +147,12 @@ void store_row(uint16_t* out, __mmask16 low_mask, __mmask16 high_mask, __m512 lo
   _mm512_mask_storeu_epi16(out, _mm512_kunpackw(high_mask, low_mask), row);
 }
 
+// The left half of a row of a block of results; the right half lies kTilePairs behind.
+template <class Float>
+Float* row_of(Float* sums, int64_t row) {
+  return sums + row / kTile * 2 * kTilePairs + row % kTile * kTile;
+}
+
 template <class T, class Addend>
 void write_as(const float* sums, const Target& target, int64_t row, int64_t column) {
   const __m512 factor = _mm512_set1_ps(target.factor), scale = _mm512_set1_ps(target.scale);
@@ -197,7 +162,7 @@ void write_as(const float* sums, const Target& target, int64_t row, int64_t colu
   const Addend* addend = static_cast<const Addend*>(target.addend);
   if (addend != nullptr) addend += row * target.addend_stride + column;
   for (int64_t i = 0; i < smaller(kBlock, target.rows - row); ++i, out += target.stride) {
-    const float* line = sums + i / kTile * 2 * kTilePairs + i % kTile * kTile;
+    const float* line = row_of(sums, i);
     __m512 low = _mm512_mul_ps(_mm512_load_ps(line), factor);
     __m512 high = _mm512_mul_ps(_mm512_load_ps(line + kTilePairs), factor);
     if (addend != nullptr) {
@@ -269,6 +234,67 @@ void write(const float* sums, const Target& target, int64_t row, int64_t column)
   }
   return narrow_addend ? write_as<uint16_t, uint16_t>(sums, target, row, column)
                        : write_as<uint16_t, float>(sums, target, row, column);
+}
+
+void pack_left(const float* sums, uint32_t* packed) {
+  for (int64_t i = 0; i < kBlock; ++i) {
+    const float* row = row_of(sums, i);
+    const __m512i pairs =
+        reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(_mm512_load_ps(row + kTilePairs), _mm512_load_ps(row)));
+    _mm512_store_si512(packed + i * kTile, pairs);
+  }
+}
+
+void turn(const uint32_t* left, uint32_t* right) {
+  for (int64_t tile = 0; tile < 2; ++tile, left += kTilePairs, right += kTilePairs) {
+    __m512i r[kTile];
+    load_tile(left, r);
+    transpose_words(r);
+    store_tile(right, r);
+  }
+}
+
+void add_left(const uint32_t* packed, float scale, float factor, float* sums) {
+  const __m512 scales = _mm512_set1_ps(scale), factors = _mm512_set1_ps(factor);
+  const auto* line = reinterpret_cast<const uint16_t*>(packed);
+  for (int64_t i = 0; i < kBlock; ++i, line += kBlock) {
+    float* row = row_of(sums, i);
+    for (int64_t tile = 0; tile < 2; ++tile, row += kTilePairs) {
+      const __m512 addend = _mm512_mul_ps(load_addend(line + tile * kTile, first_lanes(kTile)), scales);
+      _mm512_store_ps(row, _mm512_fmadd_ps(_mm512_load_ps(row), factors, addend));
+    }
+  }
+}
+
+void add_right(const uint32_t* packed, float scale, float factor, float* sums) {
+  const __m512 scales = _mm512_set1_ps(scale), factors = _mm512_set1_ps(factor);
+  for (int64_t pair = 0; pair < kTile; ++pair) {
+    float *even = row_of(sums, 2 * pair), *odd = even + kTile;
+    for (int64_t tile = 0; tile < 2; ++tile, even += kTilePairs, odd += kTilePairs) {
+      const __m512i words = _mm512_load_si512(packed + tile * kTilePairs + pair * kTile);
+      const __m512 low = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+      const __m512 high = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32(~0xffff)));
+      _mm512_store_ps(even, _mm512_fmadd_ps(_mm512_load_ps(even), factors, _mm512_mul_ps(low, scales)));
+      _mm512_store_ps(odd, _mm512_fmadd_ps(_mm512_load_ps(odd), factors, _mm512_mul_ps(high, scales)));
+    }
+  }
+}
+
+double trace(const float* sums) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < kBlock; ++i)
+    sum += static_cast<double>(row_of(sums, i)[i / kTile * kTilePairs + i % kTile]);
+  return sum;
+}
+
+void add_up(const float* blocks, int64_t count, int64_t stride, float factor, float* sums) {
+  const __m512 factors = _mm512_set1_ps(factor);
+  for (int64_t i = 0; i < kSums; i += kTile) {
+    __m512 sum = _mm512_load_ps(blocks + i);
+    for (int64_t block = 1; block < count; ++block)
+      sum = _mm512_add_ps(sum, _mm512_load_ps(blocks + block * stride + i));
+    _mm512_store_ps(sums + i, _mm512_mul_ps(sum, factors));
+  }
 }
 
 }  // namespace bridle::amx

@@ -62,4 +62,21 @@ struct Target {
 // Writes the part of a block that lies inside the target; its first result belongs at (row, column).
 void write(const float* sums, const Target& target, int64_t row, int64_t column);
 
+// For results that are the next product's factors, a block at a time. A block of 32×32 is one packed step of either side: of a
+// left factor with its rows as lines, of a right factor with its columns as lines.
+
+void pack_left(const float* sums, uint32_t* packed);
+
+// From a step of a left factor that of the right factor which is its transpose.
+void turn(const uint32_t* left, uint32_t* right);
+
+// sums = factor·sums + scale·block
+void add_left(const uint32_t* packed, float scale, float factor, float* sums);
+void add_right(const uint32_t* packed, float scale, float factor, float* sums);
+
+double trace(const float* sums);
+
+// sums = factor·(the sum of `count` blocks, `stride` apart, in their order)
+void add_up(const float* blocks, int64_t count, int64_t stride, float factor, float* sums);
+
 }  // namespace bridle::amx

@@ -75,20 +75,16 @@ BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t
   }
 }
 
-// Asks for the memory that a block's end will touch, while its product is computed.
+// Asks for the memory that the end of a row of a block will touch.
 template <Epilogue epilogue>
-BRIDLE_INLINE void prefetch_block(const LinearTask& task, int64_t row, int64_t column) {
-  for (int64_t i = row; i < row + kBlock; ++i) {
-    if constexpr (epilogue != Epilogue::logits)
-      __builtin_prefetch(task.out + i * task.out_stride + column, 1);
-    if constexpr (epilogue == Epilogue::activate)
-      __builtin_prefetch(task.slope + i * task.out_stride + column, 1);
-    if constexpr (epilogue == Epilogue::times)
-      __builtin_prefetch(task.slope + i * task.out_stride + column, 0);
-    if constexpr (epilogue == Epilogue::logits || epilogue == Epilogue::residual) {
-      __builtin_prefetch(task.stream + i * task.stream_stride + column, 1);
-      __builtin_prefetch(task.stream + i * task.stream_stride + column + kLanes, 1);
-    }
+BRIDLE_INLINE void prefetch_row(const LinearTask& task, int64_t row, int64_t column) {
+  const int64_t at = row * task.out_stride + column, stream_at = row * task.stream_stride + column;
+  if constexpr (epilogue != Epilogue::logits) __builtin_prefetch(task.out + at, 1);
+  if constexpr (epilogue == Epilogue::activate) __builtin_prefetch(task.slope + at, 1);
+  if constexpr (epilogue == Epilogue::times) __builtin_prefetch(task.slope + at, 0);
+  if constexpr (epilogue == Epilogue::logits || epilogue == Epilogue::residual) {
+    __builtin_prefetch(task.stream + stream_at, 1);
+    __builtin_prefetch(task.stream + stream_at + kLanes, 1);
   }
 }
 
@@ -109,13 +105,17 @@ struct Pending {
 // wait in the second.
 template <Epilogue epilogue, ActivationKind kind = ActivationKind::relu>
 void linear_with(const LinearTask& given) {
-  constexpr int64_t kRows = 2 * kBlock, kBlocks = 8, kSteps = 8;
+  constexpr int64_t kRows = kBlock, kBlocks = 8, kSteps = 8;
   alignas(64) float sums[kBlocks * kRows * kBlock];
   const LinearTask task = given;  // nothing that is written can be a part of it
   Pending<epilogue, kind> pending{nullptr, 0, 0};
-  const int64_t at_once = (kBlock + (task.steps < kSteps ? task.steps : kSteps) - 1) /
-                          (task.steps < kSteps ? task.steps : kSteps);
-  const auto meanwhile = [&] { pending.finish(task, at_once); };
+  const int64_t calls = 4 * (task.steps < kSteps ? task.steps : kSteps),
+                at_once = (kBlock + calls - 1) / calls;
+  int64_t next_row = 0, end_row = 0, next_column = 0;  // to ask for
+  const auto meanwhile = [&] {
+    pending.finish(task, at_once);
+    if (next_row < end_row) prefetch_row<epilogue>(task, next_row++, next_column);
+  };
   for (int64_t top = 0; top < task.rows; top += kRows) {
     const int64_t bottom = top + kRows < task.rows ? top + kRows : task.rows;
     for (int64_t first = task.first_block; first < task.end_block; first += kBlocks) {
@@ -126,8 +126,8 @@ void linear_with(const LinearTask& given) {
         for (int64_t block = first; block < end; ++block) {
           const uint32_t* right = task.right + (block * task.steps + step) * kPairsPerStep;
           for (int64_t row = top; row < bottom; row += kBlock) {
-            float* own = sums + ((block - first) * 2 + (row - top) / kBlock) * kBlock * kBlock;
-            if (last) prefetch_block<epilogue>(task, row, block * kBlock);
+            float* own = sums + ((block - first) * (kRows / kBlock) + (row - top) / kBlock) * kBlock * kBlock;
+            next_row = row, end_row = last ? row + kBlock : row, next_column = block * kBlock;
             multiply_beside(rows_at(task.left + row * task.left_stride + step * kStep, task.left_stride),
                             right, steps, step > 0, own, kBlock, meanwhile);
             if (!last) continue;

@@ -66,15 +66,18 @@ BRIDLE_INLINE void multiply_beside(const Rows& left, const uint32_t* right, int6
     _tile_loadd(4, upper, left.stride);
     _tile_loadd(6, right, 64);
     _tile_dpbf16ps(0, 4, 6);
+    meanwhile();
     _tile_loadd(7, right + kTilePairs, 64);
     _tile_dpbf16ps(1, 4, 7);
+    meanwhile();
     _tile_loadd(5, lower, left.stride);
     _tile_dpbf16ps(2, 5, 6);
+    meanwhile();
     _tile_dpbf16ps(3, 5, 7);
+    meanwhile();
     upper += left.step;
     lower += left.step;
     right += kPairsPerStep;
-    meanwhile();
   }
   _tile_stored(0, sums, out_bytes);
   _tile_stored(1, sums + 16, out_bytes);
@@ -156,7 +159,7 @@ BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint
 template <class Meanwhile>
 inline void multiply_beside(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate,
                             float* sums, int64_t stride, const Meanwhile& meanwhile) {
-  for (int64_t step = 0; step < steps; ++step) meanwhile();
+  for (int64_t step = 0; step < 4 * steps; ++step) meanwhile();
   for (int64_t row = 0; row < kBlock; row += 8) {
     const char* data = static_cast<const char*>(left.data) + row / 16 * left.half + row % 16 * left.stride;
     for (int64_t half = 0; half < 2; ++half)

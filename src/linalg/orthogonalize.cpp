@@ -1,10 +1,15 @@
 // Newton–Schulz iterations towards UVᵀ. The lists are published figures; their suprema are checked in the
 // tests.
+#include <ATen/ops/empty.h>
+
 #include <array>
+#include <vector>
 
 #include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
+#include "kernels/newton_schulz.h"
+#include "linalg/polynomials.h"
 #include "linalg/scaling.h"
 
 namespace bridle {
@@ -48,6 +53,30 @@ Tensor normalized(const Tensor& matrix) {
   return matrix.div(divisors.item<double>());
 }
 
+Tensor orthogonalize_on_tiles(const Tensor& matrix, std::span<const NewtonSchulzStep> steps) {
+  if (matrix.dim() == 3) {
+    const Tensor out = at::empty(matrix.sizes(), matrix.options());
+    for (int64_t i = 0; i < matrix.size(0); ++i)
+      out.select(0, i).copy_(orthogonalize_on_tiles(matrix.select(0, i), steps));
+    return out;
+  }
+  const Tensor out = newton_schulz_bf16(matrix, steps);
+  if (out.defined()) return out;
+  const Tensor again = newton_schulz_bf16(normalized(matrix), steps);
+  return again.defined() ? again : normalized(matrix);  // zero, or with NaN
+}
+
+std::vector<NewtonSchulzStep> in_float32(std::span<const OddPolynomial> list) {
+  std::vector<NewtonSchulzStep> steps;
+  for (const OddPolynomial& p : list)
+    steps.push_back({static_cast<float>(p.a), static_cast<float>(p.b), static_cast<float>(p.c)});
+  return steps;
+}
+
+bool can_iterate_on_tiles(const Tensor& matrix, std::span<const OddPolynomial> list) {
+  return has_newton_schulz(matrix) && !count_products(matrix, list, at::kBFloat16).in_gram_space;
+}
+
 }  // namespace
 
 Coefficients coefficients_named(std::string_view name) {
@@ -79,9 +108,14 @@ double update_bound(Coefficients coefficients) {
   throw InputError("orthogonalize", "unknown list of coefficients");
 }
 
-Tensor orthogonalize(const Tensor& matrix, Coefficients coefficients) {
+Tensor orthogonalize(const Tensor& matrix, Coefficients coefficients,
+                     std::optional<at::ScalarType> precision) {
   require_matrix(matrix, "orthogonalize");
-  return apply_polynomials(normalized(matrix), polynomials(coefficients));
+  const auto dtype = precision.value_or(matrix.scalar_type());
+  const std::span<const OddPolynomial> list = polynomials(coefficients);
+  if (dtype == at::kBFloat16 && can_iterate_on_tiles(matrix, list))
+    return orthogonalize_on_tiles(matrix, in_float32(list));
+  return apply_polynomials(normalized(matrix.to(dtype)), list).to(matrix.scalar_type());
 }
 
 Tensor matrix_sign(const Tensor& matrix) {

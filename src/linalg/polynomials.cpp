@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cpu.h"
+#include "kernels/newton_schulz.h"
 #include "linalg/product.h"
 #include "linalg/scaling.h"
 
@@ -83,6 +84,27 @@ ProductCounts count_in_gram_space(std::span<const OddPolynomial> list, at::Scala
   return counts;
 }
 
+// x + bx³ and then x − bx³, as soft cap has them.
+bool is_soft_cap_on_tiles(const Tensor& matrix, std::span<const OddPolynomial> list,
+                          at::ScalarType products) {
+  return products == at::kBFloat16 && has_newton_schulz(matrix) && list.size() == 2 && list[0].a == 1.0 &&
+         list[1].a == 1.0 && list[0].c == 0.0 && list[1].c == 0.0 && list[0].b == -list[1].b;
+}
+
+// With B = bA, (I − B(I + B)²)(I + B) = I − 3B² − 3B³ − B⁴: W keeps its digits, and two small products are enough.
+Tensor apply_soft_cap_on_tiles(const Tensor& matrix, double b) {
+  if (matrix.dim() == 2) {
+    const double square = b * b;
+    return add_even_polynomial_bf16(matrix,
+                                    {static_cast<float>(-3.0 * square), static_cast<float>(-3.0 * square * b),
+                                     static_cast<float>(-square * square)});
+  }
+  const Tensor out = at::empty_like(matrix);
+  for (int64_t i = 0; i < matrix.size(0); ++i)
+    out.select(0, i).copy_(apply_soft_cap_on_tiles(matrix.select(0, i), b));
+  return out;
+}
+
 // In units of (short side)³. Small float32 products weigh more beside bfloat16 products on AMX.
 double cost(const ProductCounts& counts, double aspect, at::ScalarType products) {
   const bool fast_bfloat16 = products == at::kBFloat16 && instruction_set() == InstructionSet::amx;
@@ -93,6 +115,7 @@ double cost(const ProductCounts& counts, double aspect, at::ScalarType products)
 
 ProductCounts count_products(const Tensor& matrix, std::span<const OddPolynomial> list,
                              at::ScalarType products) {
+  if (is_soft_cap_on_tiles(matrix, list, products)) return {.in_gram_space = false, .wide = 2, .small = 2};
   const auto rows = static_cast<double>(matrix.size(-2)), columns = static_cast<double>(matrix.size(-1));
   const double aspect = std::max(rows, columns) / std::min(rows, columns);
   const ProductCounts direct = count_direct(list), gram_space = count_in_gram_space(list, products);
@@ -104,6 +127,7 @@ Tensor apply_polynomials(const Tensor& matrix, std::span<const OddPolynomial> li
   require_matrix(matrix, "apply_polynomials");
   if (list.empty()) return matrix.clone();
   const at::ScalarType dtype = products.value_or(matrix.scalar_type());
+  if (is_soft_cap_on_tiles(matrix, list, dtype)) return apply_soft_cap_on_tiles(matrix, list[0].b);
   if (count_products(matrix, list, dtype).in_gram_space) return apply_in_gram_space(matrix, list, dtype);
   Tensor w = matrix;
   for (const OddPolynomial& p : list) w = direct_step(w, p, dtype);

@@ -1,13 +1,17 @@
 // See scaling.h.
 #include "linalg/scaling.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/aminmax.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "bridle/error.h"
 
@@ -22,12 +26,14 @@ Tensor plain_norm(const Tensor& matrices) {
   constexpr int64_t part_elements = 1 << 15;  // LibTorch does not split sums of this size
   const auto dtype = matrices.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const int64_t row_elements = matrices.numel() / matrices.size(-2);
-  Tensor square;
-  for (const Tensor& part : matrices.split(std::max<int64_t>(1, part_elements / row_elements), -2)) {
-    const Tensor part_square = at::linalg_vector_norm(part, 2, kMatrixDims, true, dtype).square();
-    square = square.defined() ? square.add(part_square) : part_square;
-  }
-  return square.sqrt();
+  const std::vector<Tensor> parts = matrices.split(std::max<int64_t>(1, part_elements / row_elements), -2);
+  std::vector<Tensor> norms(parts.size());
+  at::parallel_for(0, static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
+    const at::NoGradGuard no_gradients;
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      norms[i] = at::linalg_vector_norm(parts[i], 2, kMatrixDims, true, dtype);
+  });
+  return norms.size() == 1 ? norms[0] : at::linalg_vector_norm(at::cat(norms, -2), 2, kMatrixDims, true);
 }
 
 }  // namespace

@@ -15,12 +15,11 @@ Tensor average_gradient_(const Tensor& momentum, const Tensor& gradient, double 
 }
 
 Tensor muon_update(const Tensor& direction, const Param& param, const MuonOptions& options) {
-  const auto dtype = direction.scalar_type();
   const Tensor blocks = direction.reshape(param.block_view().sizes());
   const Tensor matrices = param.blocks == 1 ? blocks.squeeze(0) : blocks;
-  const Tensor orthogonal =
-      orthogonalize(matrices.to(options.product_dtype.value_or(dtype)), options.coefficients).to(dtype);
-  return orthogonal.mul_(param.unit()).reshape(direction.sizes());
+  return orthogonalize(matrices, options.coefficients, options.product_dtype)
+      .mul_(param.unit())
+      .reshape(direction.sizes());
 }
 
 }  // namespace bridle

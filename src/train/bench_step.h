@@ -21,7 +21,7 @@ struct StepBench {
       seconds;           // of each step; proofs, which come every prove_every steps, spread evenly over all
   StepTimes times = {};  // medians; of proofs the share of a step
   double other = 0.0;    // median of what is none of these parts
-  std::vector<double> peak_bfloat16;  // FLOP a second, after each step
+  std::vector<double> peak_bfloat16;  // FLOP a second, after a step, or after several short ones
   std::vector<double> peak_float32;
 };
 

