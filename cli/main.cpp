@@ -65,6 +65,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
   bridle::add_certify(app);
   bridle::add_sample(app);
   bridle::add_info(app);
+  bridle::add_sweep(app);
   bridle::add_bench(app);
   try {
     bridle::use_all_cores();

@@ -13,6 +13,7 @@ void add_data(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_info(CLI::App& app);
 void add_sample(CLI::App& app);
+void add_sweep(CLI::App& app);
 void add_train(CLI::App& app);
 
 }  // namespace bridle

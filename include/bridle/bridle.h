@@ -17,6 +17,7 @@
 //   certify.h      bounds with all that proves them, and their check
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
+//   sweep.h        many runs from one file
 #pragma once
 
 #include "bridle/bound.h"
@@ -33,6 +34,7 @@
 #include "bridle/random.h"
 #include "bridle/run.h"
 #include "bridle/safetensors.h"
+#include "bridle/sweep.h"
 #include "bridle/tokenizer.h"
 #include "bridle/train.h"
 #include "bridle/upper_bound.h"

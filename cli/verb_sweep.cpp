@@ -1,0 +1,267 @@
+// bridle sweep: many runs, one database, several workers.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+#include "base/files.h"
+#include "bridle/error.h"
+#include "bridle/sweep.h"
+#include "progress_line.h"
+#include "verbs.h"
+
+extern char** environ;
+
+namespace bridle {
+namespace {
+
+struct Flags {
+  std::string first, second;  // an action and a file, or a file
+  int workers = 0;            // 0: one a core
+  int threads = 0;            // of each; 0: the cores, shared
+  bool retry = false;
+  bool worker = false;
+  std::string csv, json;
+};
+
+std::atomic<bool> stop_requested{false};  // set by signals
+
+void stop_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stop_requested = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second one ends the process at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool is_finished(const SweepEntry& entry) {
+  return entry.status != SweepStatus::waiting && entry.status != SweepStatus::running;
+}
+
+int64_t count_of(const std::vector<SweepEntry>& entries, SweepStatus status) {
+  return std::count_if(entries.begin(), entries.end(),
+                       [status](const SweepEntry& entry) { return entry.wanted && entry.status == status; });
+}
+
+std::string cell(const SweepEntry& entry, const char* name) {
+  const auto found = entry.cells.find(name);
+  return found == entry.cells.end() ? "" : found->second;
+}
+
+// ---- status
+
+void print_group(const std::string& name, const std::vector<SweepEntry>& entries) {
+  int64_t done = 0, all = 0;
+  const SweepEntry* best = nullptr;
+  for (const SweepEntry& entry : entries) {
+    if (!entry.wanted || entry.group != name) continue;
+    ++all;
+    done += is_finished(entry) ? 1 : 0;
+    if (entry.status != SweepStatus::done) continue;
+    if (best == nullptr || std::stod(cell(entry, "loss")) < std::stod(cell(*best, "loss"))) best = &entry;
+  }
+  std::string settings;
+  if (best != nullptr) {
+    for (const auto& [key, value] : best->cells)
+      if (key.find('.') != std::string::npos) settings += fmt::format("  {}={}", key, value);
+  }
+  fmt::print("{:<28}{:>6} of {:<6}{:>10}{:>12}{:>12} {}\n", name, done, all, best ? cell(*best, "loss") : "",
+             best ? cell(*best, "log10_bound") : "", best ? cell(*best, "log10_paper_bound") : "", settings);
+}
+
+void status(const Sweep& sweep) {
+  const std::vector<SweepEntry> entries = SweepRecord(sweep).entries();
+  const auto count = [&entries](SweepStatus s) { return count_of(entries, s); };
+  fmt::print("{} runs: {} done, {} diverged, {} failed, {} running, {} waiting\n", sweep.runs.size(),
+             count(SweepStatus::done), count(SweepStatus::diverged), count(SweepStatus::failed),
+             count(SweepStatus::running), count(SweepStatus::waiting));
+  const int workers = static_cast<int>(std::max<int64_t>(1, count(SweepStatus::running)));
+  if (const auto left = sweep_seconds_left(entries, workers); left && *left > 0.0)
+    fmt::print("time left with {} worker{}: {}\n", workers, workers == 1 ? "" : "s", clock_text(*left));
+  for (const SweepEntry& entry : entries) {
+    if (entry.status == SweepStatus::running)
+      fmt::print("  {}  step {} of {}\n", entry.key, entry.step, entry.steps);
+    if (entry.status == SweepStatus::failed && entry.wanted)
+      fmt::print("  {}  failed: {}\n", entry.key, cell(entry, "error"));
+  }
+  fmt::print("\n{:<28}{:>16}{:>10}{:>12}{:>12}  settings of the best\n", "group", "finished", "loss",
+             "log10 L", "paper's");
+  std::set<std::string> names;
+  for (const SweepEntry& entry : entries)
+    if (entry.wanted && names.insert(entry.group).second) print_group(entry.group, entries);
+  fmt::print("\nresults: {}\n", sweep.results.string());
+}
+
+void export_results(const Sweep& sweep, const Flags& flags) {
+  const std::vector<SweepEntry> entries = SweepRecord(sweep).entries();
+  if (!flags.csv.empty()) write_file(flags.csv, sweep_csv(entries));
+  if (!flags.json.empty()) write_file(flags.json, sweep_json(entries));
+  if (flags.csv.empty() && flags.json.empty()) fmt::print("{}", sweep_csv(entries));
+}
+
+// ---- workers
+
+// This program again, as a worker with so many threads.
+pid_t start_worker(const Sweep& sweep, int threads) {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!std::string_view(*entry).starts_with("OMP_NUM_THREADS=")) environment.emplace_back(*entry);
+  environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
+  std::vector<std::string> arguments = {"bridle", "sweep", sweep.file.string(), "--worker"};
+  const auto pointers = [](std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (std::string& text : texts) result.push_back(text.data());
+    result.push_back(nullptr);
+    return result;
+  };
+  pid_t child = 0;
+  const int error = posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, pointers(arguments).data(),
+                                pointers(environment).data());
+  if (error != 0)
+    throw InputError("sweep", fmt::format("a worker could not be started: {}", std::strerror(error)));
+  return child;
+}
+
+class Workers {
+ public:
+  Workers(const Sweep& sweep, int count, int threads) : sweep_(sweep), threads_(threads) {
+    for (int i = 0; i < count; ++i) running_.insert(start_worker(sweep, threads));
+  }
+
+  // One that was killed is followed by another; one that had an error of its own is not.
+  void look_after() {
+    int state = 0;
+    for (pid_t child; (child = waitpid(-1, &state, WNOHANG)) > 0;) {
+      running_.erase(child);
+      if (WIFSIGNALED(state) && !stop_requested) running_.insert(start_worker(sweep_, threads_));
+      if (WIFEXITED(state) && WEXITSTATUS(state) != 0) failed_ = true;
+    }
+  }
+
+  void stop() {
+    for (const pid_t child : running_) kill(child, SIGTERM);
+  }
+
+  bool any() const { return !running_.empty(); }
+  bool failed() const { return failed_; }
+
+ private:
+  const Sweep& sweep_;
+  int threads_;
+  std::set<pid_t> running_;
+  bool failed_ = false;
+};
+
+class Display {
+ public:
+  void show(const std::vector<SweepEntry>& entries, int workers, bool last) {
+    int64_t finished = 0, wanted = 0;
+    for (const SweepEntry& entry : entries) {
+      if (!entry.wanted) continue;
+      ++wanted;
+      if (!is_finished(entry)) continue;
+      ++finished;
+      if (told_.insert(entry.key).second && !first_) tell(entry);
+    }
+    first_ = false;
+    const auto left = sweep_seconds_left(entries, workers);
+    line_.show_text(fmt::format("{} of {} runs", finished, wanted), left.value_or(0.0), last);
+  }
+
+ private:
+  void tell(const SweepEntry& entry) {
+    std::string text = entry.group;
+    for (const auto& [key, value] : entry.cells)
+      if (key.find('.') != std::string::npos) text += fmt::format("  {}={}", key, value);
+    if (entry.status == SweepStatus::done)
+      text += fmt::format("  loss {}  log10 L {}", cell(entry, "loss"), cell(entry, "log10_bound"));
+    else
+      text += fmt::format("  {}: {}", sweep_status_name(entry.status), cell(entry, "error"));
+    line_.note(text);
+  }
+
+  ProgressLine line_;
+  std::set<std::string> told_;
+  bool first_ = true;
+};
+
+void supervise(const Sweep& sweep, const Flags& flags) {
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int count = flags.workers > 0 ? flags.workers : cores;
+  const int threads = flags.threads > 0 ? flags.threads : std::max(1, cores / count);
+  SweepRecord record(sweep);
+  if (flags.retry) record.retry_failed();
+  record.write_results();  // what a worker that was killed could not write any more
+  stop_on_signals();
+  Display display;
+  display.show(record.entries(), count, false);
+  Workers workers(sweep, count, threads);
+  bool stopped = false;
+  while (workers.any()) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (stop_requested && !std::exchange(stopped, true)) workers.stop();
+    workers.look_after();
+    display.show(record.entries(), count, !workers.any());
+  }
+  const std::vector<SweepEntry> entries = record.entries();
+  const int64_t left = count_of(entries, SweepStatus::waiting) + count_of(entries, SweepStatus::running);
+  fmt::print("{} done, {} diverged, {} failed, {} left; results: {}\n", count_of(entries, SweepStatus::done),
+             count_of(entries, SweepStatus::diverged), count_of(entries, SweepStatus::failed), left,
+             sweep.results.string());
+  if (workers.failed()) throw InputError("sweep", "a worker ended with an error; its message stands above");
+}
+
+void work(const Sweep& sweep) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // a worker does not outlive its sweep: it saves and ends
+  stop_on_signals();
+  SweepRecord(sweep).work({.commit = BRIDLE_COMMIT, .stop = &stop_requested});
+}
+
+void sweep_verb(const Flags& flags) {
+  const bool has_action = flags.first == "status" || flags.first == "export";
+  const std::string& file = has_action ? flags.second : flags.first;
+  if (file.empty() || (!has_action && !flags.second.empty()))
+    throw UsageError("sweep", "it takes SWEEP.toml, status SWEEP.toml, or export SWEEP.toml");
+  if (flags.workers < 0 || flags.threads < 0)
+    throw UsageError("sweep", fmt::format("--workers {} --threads {}: neither can be negative", flags.workers,
+                                          flags.threads));
+  const Sweep sweep = read_sweep(file);
+  if (flags.first == "status") return status(sweep);
+  if (flags.first == "export") return export_results(sweep, flags);
+  flags.worker ? work(sweep) : supervise(sweep, flags);
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("sweep", "Train many models from one file, with several workers");
+  verb->footer(
+      "Examples:\n"
+      "  bridle sweep experiments/shakespeare/sweep.toml --workers 2\n"
+      "  bridle sweep status experiments/shakespeare/sweep.toml\n"
+      "  bridle sweep export experiments/shakespeare/sweep.toml --csv all.csv\n"
+      "A sweep that was stopped or killed goes on with the same command.");
+  auto flags = std::make_shared<Flags>();
+  verb->add_option("what", flags->first, "SWEEP.toml; or status or export, and SWEEP.toml")->required();
+  verb->add_option("file", flags->second, "SWEEP.toml, after status or export");
+  verb->add_option("--workers", flags->workers, "Processes that train at the same time [one a core]");
+  verb->add_option("--threads", flags->threads, "Threads of each [the cores, shared]");
+  verb->add_flag("--retry", flags->retry, "Let failed runs try again");
+  verb->add_option("--csv", flags->csv, "Where export writes CSV [standard output]");
+  verb->add_option("--json", flags->json, "Where export writes JSON");
+  verb->add_flag("--worker", flags->worker, "One worker, without a supervisor")->group("");
+  verb->callback([flags] { sweep_verb(*flags); });
+}
+
+}  // namespace bridle

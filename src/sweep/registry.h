@@ -1,0 +1,47 @@
+// The sweep's database: which run is whose. Every change is one transaction, so that a process can end at any instruction; a run
+// belongs to a process by its number and its starting time, so that a dead owner is known at once and never confused.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bridle/sweep.h"
+
+namespace bridle {
+
+using Cells = std::map<std::string, std::string>;
+
+class Registry {
+ public:
+  // Opens or makes it. Throws InputError where the file is something else, or the disk is full.
+  explicit Registry(const std::filesystem::path& path);
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
+  // The runs of a file, in their order; those of older versions stay, but nobody wants them. Results that are known from elsewhere are
+  // taken where there is none yet.
+  void set_runs(const std::vector<SweepRun>& runs, const std::vector<Cells>& known);
+
+  // A run whose owner has died, or else the next that waits; it is the caller's from then on. One that has lost three owners fails.
+  std::optional<std::string> claim(const std::string& owner);
+  void set_step(const std::string& key, int64_t step);
+  void release(const std::string& key);  // it waits again
+  void finish(const std::string& key, SweepStatus status, const Cells& cells);
+  void retry_failed();
+
+  std::vector<SweepEntry> entries() const;
+
+ private:
+  struct Database;
+  std::unique_ptr<Database> database_;
+};
+
+std::string this_process();               // as an owner
+bool is_alive(const std::string& owner);  // on this machine
+
+}  // namespace bridle

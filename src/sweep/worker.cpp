@@ -1,0 +1,131 @@
+// One run after another: claim it, train it or go on with it, measure it, write down what came out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/files.h"
+#include "bridle/error.h"
+#include "bridle/run.h"
+#include "bridle/sweep.h"
+#include "certify/paper_formula.h"
+#include "sweep/registry.h"
+#include "sweep/results.h"
+
+namespace bridle {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A run that was cut short goes on from its checkpoint; one that has none begins again.
+std::unique_ptr<Trainer> open_trainer(const SweepRun& run, const fs::path& folder,
+                                      const TrainListener& listener) {
+  if (fs::exists(folder)) {
+    try {
+      return Trainer::resume(folder, listener);
+    } catch (const InputError&) {
+      fs::remove_all(folder);
+    }
+  }
+  make_folder(folder.parent_path());
+  return std::make_unique<Trainer>(read_recipe(run.recipe, run.set), folder, listener);
+}
+
+std::string number(double value) { return fmt::format("{:.6g}", value); }
+
+// What a finished run is worth: losses on the part that its settings keep for that, and both bounds.
+Cells measured(const fs::path& folder, const TrainSummary& summary) {
+  const Run run = open_run(folder);
+  const char* split = run.options.data.held_out > 0.0 ? "held_out" : "validation";
+  Cells cells{{"split", split},
+              {"loss", number(summary.validation_loss)},
+              {"accuracy", number(summary.validation_accuracy)},
+              {"train_loss", number(summary.train_loss)},
+              {"repairs", std::to_string(summary.repairs)},
+              {"steps", std::to_string(summary.step)},
+              {"seconds", number(summary.seconds)}};
+  if (summary.bounded) cells["log10_bound"] = number(summary.bound.lipschitz.log10());
+  try {
+    cells["log10_paper_bound"] = number(paper_formula(*run.model, *measured_norms()).log10());
+  } catch (const InputError&) {
+    // the paper has no formula for this model
+  }
+  if (run.tokenizer) {
+    const EvaluateOptions paper{
+        .order = {.protocol = Protocol::paper, .batch_size = run.options.data.batch_size}};
+    const EvaluationResult result = evaluate(*run.model, open_run_split(run, split), paper);
+    cells["paper_loss"] = number(result.loss);
+    cells["paper_accuracy"] = number(result.accuracy);
+  }
+  return cells;
+}
+
+// Tells the registry how far a run is, every few seconds.
+TrainListener reporter(Registry& registry, const std::string& key) {
+  using Clock = std::chrono::steady_clock;
+  return {.progress = [&registry, key, last = Clock::time_point()](const TrainProgress& progress) mutable {
+    constexpr std::chrono::seconds pause(3);
+    if (Clock::now() - last < pause) return;
+    last = Clock::now();
+    registry.set_step(key, progress.step);
+  }};
+}
+
+}  // namespace
+
+SweepRecord::SweepRecord(Sweep sweep) : sweep_(std::move(sweep)) {
+  std::vector<Cells> known;
+  if (fs::exists(sweep_.results)) known = parse_csv(read_file(sweep_.results), sweep_.results.string());
+  registry_ = std::make_unique<Registry>(sweep_.folder / "sweep.db");
+  registry_->set_runs(sweep_.runs, known);
+}
+
+SweepRecord::~SweepRecord() = default;
+
+std::vector<SweepEntry> SweepRecord::entries() const { return registry_->entries(); }
+
+void SweepRecord::retry_failed() { registry_->retry_failed(); }
+
+void SweepRecord::write_results() const {
+  const FileLock lock(sweep_.folder / "results.lock");  // workers finish at the same time
+  write_file(sweep_.results, sweep_csv(entries()));
+}
+
+// False: it was asked to stop.
+bool SweepRecord::train_one(const SweepRun& run, const SweepWorkerOptions& options) {
+  const fs::path folder = sweep_.folder / "runs" / run.key;
+  SweepStatus status = SweepStatus::done;
+  Cells cells;
+  try {
+    const TrainSummary summary = open_trainer(run, folder, reporter(*registry_, run.key))->run(options.stop);
+    if (!summary.finished) {
+      registry_->release(run.key);
+      return false;
+    }
+    cells = measured(folder, summary);
+  } catch (const NumericError& error) {
+    status = SweepStatus::diverged;
+    cells["error"] = error.what();
+  } catch (const std::exception& error) {
+    status = SweepStatus::failed;
+    cells["error"] = error.what();
+  }
+  cells["commit"] = options.commit;
+  registry_->finish(run.key, status, cells);
+  write_results();
+  if (!sweep_.keep || status != SweepStatus::done) fs::remove_all(folder);
+  return true;
+}
+
+void SweepRecord::work(const SweepWorkerOptions& options) {
+  const std::string owner = this_process();
+  while (options.stop == nullptr || !*options.stop) {
+    const auto key = registry_->claim(owner);
+    if (!key) return;
+    const auto run = std::find_if(sweep_.runs.begin(), sweep_.runs.end(),
+                                  [&](const SweepRun& r) { return r.key == *key; });
+    if (!train_one(*run, options)) return;
+  }
+}
+
+}  // namespace bridle

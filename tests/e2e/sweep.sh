@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# A sweep whose workers, and which itself, are killed without warning: nothing is lost, nothing done twice.
+# Usage: sweep.sh BRIDLE
+set -euo pipefail
+bridle=$1
+here=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'pkill -9 -f "sweep $work" 2>/dev/null || true; rm -rf "$work"' EXIT
+export BRIDLE_DATA=$work/data
+cd "$work"
+
+fail() { echo "sweep: $*" >&2; exit 1; }
+
+"$here/e2e/words.py" 2000 >text
+"$bridle" data import words --text text >/dev/null 2>&1
+cat >recipe.toml <<'P'
+[data]
+name = "words"
+sequence_length = 16
+batch_size = 4
+[model]
+hidden_size = 32
+num_hidden_layers = 1
+num_attention_heads = 2
+[constraint]
+method = "soft_cap"
+[training]
+steps = 150
+evaluate_every = 1000
+checkpoint_every = 20
+P
+cat >"$work/sweep.toml" <<'P'
+recipe = "recipe.toml"
+folder = "work"
+[grid]
+"training.seed" = [0, 1, 2, 3, 4, 5]
+P
+
+# The sweep dies with kill -9 while its workers are at it; a worker of the next one does.
+"$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >first.log 2>&1 &
+sweep=$!
+for _ in $(seq 100); do [ -d work/runs ] && break; sleep 0.1; done
+sleep 1
+kill -9 "$sweep"
+wait "$sweep" 2>/dev/null || true
+for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker$" >/dev/null || break; sleep 0.1; done
+pgrep -f "sweep $work/sweep.toml --worker$" >/dev/null && fail "workers outlive their sweep"
+"$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >second.log 2>&1 &
+sweep=$!
+sleep 1
+pkill -9 -o -f "sweep $work/sweep.toml --worker$" || true
+wait "$sweep" || fail "the sweep did not end well: $(cat second.log)"
+
+[ "$(grep -c ',done,' results.csv)" = 6 ] || fail "not six results: $(cat results.csv)"
+[ "$(cut -d, -f1 results.csv | sort | uniq -d | wc -l)" = 0 ] || fail "a run was done twice"
+"$bridle" sweep status sweep.toml | grep -q '6 runs: 6 done, 0 diverged, 0 failed' || fail "status does not say so"
+"$bridle" sweep export sweep.toml --json all.json && grep -q '"schema": 1' all.json || fail "no JSON"
+
+# A run gives the same as by itself.
+"$bridle" train recipe.toml --set training.seed=3 --out alone --json >alone.json 2>/dev/null
+python3 - <<'P' || fail "a run of the sweep differs from one by itself"
+import csv, json
+row = next(r for r in csv.DictReader(open("results.csv")) if r["training.seed"] == "3")
+raise SystemExit(abs(float(row["loss"]) - json.load(open("alone.json"))["validation_loss"]) > 1e-4)
+P
+
+# Nothing left: the same command ends at once and changes nothing.
+cp results.csv before.csv
+"$bridle" sweep "$work/sweep.toml" >/dev/null 2>&1
+cmp results.csv before.csv || fail "a finished sweep changed its results"
+got=0
+"$bridle" sweep status 2>/dev/null || got=$?
+[ "$got" = 2 ] || fail "exit code $got for a missing file name"

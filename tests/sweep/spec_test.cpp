@@ -1,0 +1,105 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/files.h"
+#include "bridle/error.h"
+#include "bridle/sweep.h"
+#include "file_support.h"
+
+namespace bridle {
+namespace {
+
+class SweepSpecTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_ / "recipe.toml", "[optimizer]\nlr = 0.1\n[training]\nsteps = 7\n");
+  }
+  Sweep read(const std::string& text) {
+    write_file(folder_ / "sweep.toml", text);
+    return read_sweep(folder_ / "sweep.toml");
+  }
+  std::string refusal(const std::string& text) {
+    try {
+      read(text);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(SweepSpecTest, MakesARunOfEveryCombination) {
+  const Sweep sweep = read(
+      "recipe = 'recipe.toml'\n[set]\n'training.seed' = 3\n[grid]\n'optimizer.lr' = [0.1, 0.2]\n"
+      "'constraint.method' = ['soft_cap', 'normalize']\n'constraint.sigma_max' = { linear = [1, 3], count = "
+      "3 }\n");
+  ASSERT_EQ(sweep.runs.size(), 12U);
+  EXPECT_EQ(sweep.results, folder_ / "results.csv");
+  std::set<std::vector<std::string>> settings;
+  for (const SweepRun& run : sweep.runs) {
+    settings.insert(run.set);
+    EXPECT_EQ(run.steps, 7);
+    EXPECT_EQ(run.varied.size(), 3U);
+    EXPECT_NE(std::find(run.set.begin(), run.set.end(), "training.seed=3"), run.set.end());
+  }
+  EXPECT_EQ(settings.size(), 12U);
+}
+
+TEST_F(SweepSpecTest, SpacesValuesByTheirLogarithm) {
+  const Sweep sweep =
+      read("recipe = 'recipe.toml'\n[grid]\n'optimizer.lr' = { log10 = [-1, 1], count = 3 }\n");
+  std::set<std::string> values;
+  for (const SweepRun& run : sweep.runs) values.insert(run.varied.at("optimizer.lr"));
+  EXPECT_EQ(values, (std::set<std::string>{"0.1", "1", "10"}));
+}
+
+TEST_F(SweepSpecTest, TakesGroupsInTurnAndSharesWhatIsAboveThem) {
+  const Sweep sweep = read(
+      "recipe = 'recipe.toml'\ntake = 2\n[set]\n'training.steps' = 9\n[grid]\n'training.seed' = [0, 1, 2]\n"
+      "[[group]]\nname = 'a'\n[group.set]\n'optimizer.lr' = 1\n[[group]]\nname = "
+      "'b'\n[group.grid]\n'training.seed' = [5]\n");
+  ASSERT_EQ(sweep.runs.size(), 3U);
+  EXPECT_EQ(sweep.runs[0].group, "a");
+  EXPECT_EQ(sweep.runs[1].group, "b");
+  EXPECT_EQ(sweep.runs[1].varied.at("training.seed"), "5");
+  EXPECT_EQ(sweep.runs[2].group, "a");
+  EXPECT_EQ(sweep.runs[0].steps, 9);
+}
+
+TEST_F(SweepSpecTest, NamesARunByItsSettingsAlone) {
+  const std::string text = "recipe = 'recipe.toml'\n[grid]\n'training.seed' = [0, 1]\n";
+  const Sweep first = read(text), again = read("keep = true\n" + text);
+  EXPECT_EQ(first.runs[0].key, again.runs[0].key);
+  EXPECT_NE(first.runs[0].key, first.runs[1].key);
+  // The same settings, whether the recipe or the sweep names them.
+  const Sweep moved =
+      read("recipe = 'recipe.toml'\n[set]\n'optimizer.lr' = 0.1\n[grid]\n'training.seed' = [0, 1]\n");
+  EXPECT_EQ(moved.runs[0].key, first.runs[0].key);
+  write_file(folder_ / "recipe.toml", "[optimizer]\nlr = 0.2\n");
+  EXPECT_NE(read(text).runs[0].key, first.runs[0].key);
+}
+
+TEST_F(SweepSpecTest, RefusesWhatIsWrongBeforeTheFirstRun) {
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[gird]\n").find("did you mean 'grid'"), std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[grid]\n'optimizer.ls' = [1]\n").find("optimizer.lr"),
+            std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[grid]\n'optimizer.lr' = 1\n").find("not a list"),
+            std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[grid]\n'optimizer.lr' = [1, 1]\n").find("twice"),
+            std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[grid]\n'optimizer.lr' = { log10 = [1], count = 2 }\n")
+                .find("log10 or linear"),
+            std::string::npos);
+  EXPECT_NE(refusal("[grid]\n'optimizer.lr' = [1]\n").find("no recipe"), std::string::npos);
+  EXPECT_NE(refusal("recipe = 'other.toml'\n").find("other.toml"), std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[[group]]\nname = 'a b'\n").find("without spaces"),
+            std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml\n").find("line 1"), std::string::npos);
+  EXPECT_THROW(read_sweep(folder_ / "none.toml"), InputError);
+}
+
+}  // namespace
+}  // namespace bridle
