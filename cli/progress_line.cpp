@@ -46,8 +46,9 @@ void ProgressLine::print(const std::string& line) {
   std::fflush(stderr);
 }
 
-void ProgressLine::show_text(const std::string& text, double seconds_left, bool last) {
-  if (due() || last) print(last ? text : fmt::format("{}  {} left", text, clock_text(seconds_left)));
+void ProgressLine::show_text(const std::string& text, std::optional<double> seconds_left, bool last) {
+  if (!due() && !last) return;
+  print(last || !seconds_left ? text : fmt::format("{}  {} left", text, clock_text(*seconds_left)));
 }
 
 void ProgressLine::show(const Progress& progress) {

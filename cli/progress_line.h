@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "bridle/progress.h"
@@ -19,8 +20,8 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(const Progress& progress);
-  void show_text(const std::string& text, double seconds_left,
-                 bool last);               // the same, for work that is not counted
+  // The same, for work that is not counted; the time left where it is known.
+  void show_text(const std::string& text, std::optional<double> seconds_left, bool last);
   void note(const std::string& sentence);  // a line that stays
   void clear();
 

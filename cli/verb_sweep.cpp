@@ -175,8 +175,9 @@ class Display {
       if (told_.insert(entry.key).second && !first_) tell(entry);
     }
     first_ = false;
-    const auto left = sweep_seconds_left(entries, workers);
-    line_.show_text(fmt::format("{} of {} runs", finished, wanted), left.value_or(0.0), last);
+    const std::string text =
+        fmt::format("{} of {} runs, {} at work", finished, wanted, count_of(entries, SweepStatus::running));
+    line_.show_text(text, sweep_seconds_left(entries, workers), last);
   }
 
  private:

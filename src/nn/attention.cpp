@@ -1,5 +1,6 @@
 #include "nn/attention.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
@@ -36,9 +37,12 @@ Attention::Attention(Weights& weights, const std::string& name)
       output_scale_(weights, name + ".output_scale", weights.options().attention_output_scale) {
   const ModelOptions& options = weights.options();
   if (options.positions == "rope") rope_.emplace(size_ / heads_, options.rope_theta);
-  if (options.position_bias)
-    position_bias_ = weights.vector(name + ".position_bias", Role::position_bias,
-                                    {heads_, options.position_bias_offsets}, 0.0);
+  if (!options.position_bias) return;
+  position_bias_ = weights.vector(name + ".position_bias", Role::position_bias,
+                                  {heads_, options.position_bias_offsets}, 0.0);
+  const at::NoGradGuard no_gradients;
+  for (int64_t head = 0; head < std::min(heads_, options.position_bias_offsets); ++head)
+    position_bias_->tensor[head][head].fill_(options.position_bias_start);
 }
 
 at::Tensor Attention::split(const at::Tensor& x) const {

@@ -52,6 +52,8 @@ void check_transformer(const ModelOptions& o) {
   require(o.positions != "rope" || o.hidden_size / o.num_attention_heads % 2 == 0,
           fmt::format("heads of size {}; rope turns pairs, so it must be even",
                       o.hidden_size / o.num_attention_heads));
+  require(std::isfinite(o.position_bias_start),
+          fmt::format("position_bias_start = {}; it is a number", o.position_bias_start));
   check_one_of("positions", o.positions, {"rope", "learned", "none"});
   check_one_of("residual", o.residual, {"convex", "plain"});
   check_one_of("norm", o.norm, {"none", "tanh", "rms_norm", "layer_norm"});

@@ -28,6 +28,8 @@ Settings model_settings(ModelOptions& o, const std::string& prefix) {
       {"mlp_alpha", &o.mlp_alpha, "α of the feed-forward layer; 0: the same"},
       {"position_bias", &o.position_bias, "learned logit bias per head and offset"},
       {"position_bias_offsets", &o.position_bias_offsets, "the last serves all that are farther; 0: all"},
+      {"position_bias_start", &o.position_bias_start,
+       "head h begins with this logit for the token h places back"},
       {"norm", &o.norm, "before each branch: none, tanh, rms_norm or layer_norm"},
       {"norm_epsilon", &o.norm_epsilon, "ε of the norms"},
       {"learnable_scales", &o.learnable_scales, "attention output scale and final scale are learned"},

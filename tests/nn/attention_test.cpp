@@ -70,6 +70,21 @@ TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRes
   EXPECT_LT(difference[5].item<double>(), 1e-12);
 }
 
+TEST(AttentionModule, HeadsMayBeginWithATokenEach) {
+  ModelOptions options = test::small_transformer();  // two heads
+  options.position_bias = true;
+  options.position_bias_offsets = 3;
+  options.position_bias_start = 5.0;
+  Bench bench(options);
+  const Attention attention(bench.weights, "attention");
+  for (const Param& param : bench.params) {
+    if (param.role != Role::position_bias) continue;
+    for (int64_t head = 0; head < param.tensor.size(0); ++head)
+      for (int64_t offset = 0; offset < 3; ++offset)
+        EXPECT_EQ(param.tensor[head][offset].item<double>(), head == offset ? 5.0 : 0.0);
+  }
+}
+
 TEST(AttentionModule, HasNoBoundWhereItsPositionBiasIsNotFinite) {
   ModelOptions options = test::small_transformer();
   options.position_bias = true;
