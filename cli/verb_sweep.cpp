@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "bridle/error.h"
@@ -31,18 +32,18 @@ struct Flags {
   int workers = 0;            // 0: one a core
   int threads = 0;            // of each; 0: the cores, shared
   bool retry = false;
-  bool worker = false;
+  int worker_of = 0;
   std::string csv, json;
 };
 
 std::atomic<bool> stop_requested{false};  // set by signals
 
-void stop_on_signals() {
+// `once`: a second signal ends the process at once.
+void stop_on_signals(bool once) {
   struct sigaction action {};
   action.sa_handler = [](int) { stop_requested = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second one ends the process at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  action.sa_flags = once ? static_cast<int>(SA_RESETHAND) : 0;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 
 bool is_finished(const SweepEntry& entry) {
@@ -69,7 +70,8 @@ void print_group(const std::string& name, const std::vector<SweepEntry>& entries
     ++all;
     done += is_finished(entry) ? 1 : 0;
     if (entry.status != SweepStatus::done) continue;
-    if (best == nullptr || std::stod(cell(entry, "loss")) < std::stod(cell(*best, "loss"))) best = &entry;
+    const auto loss = number_in(entry, "loss");
+    if (loss && (best == nullptr || *loss < *number_in(*best, "loss"))) best = &entry;
   }
   std::string settings;
   if (best != nullptr) {
@@ -118,7 +120,8 @@ pid_t start_worker(const Sweep& sweep, int threads) {
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!std::string_view(*entry).starts_with("OMP_NUM_THREADS=")) environment.emplace_back(*entry);
   environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-  std::vector<std::string> arguments = {"bridle", "sweep", sweep.file.string(), "--worker"};
+  std::vector<std::string> arguments = {"bridle", "sweep", sweep.file.string(), "--worker-of",
+                                        std::to_string(getpid())};
   const auto pointers = [](std::vector<std::string>& texts) {
     std::vector<char*> result;
     for (std::string& text : texts) result.push_back(text.data());
@@ -139,13 +142,20 @@ class Workers {
     for (int i = 0; i < count; ++i) running_.insert(start_worker(sweep, threads));
   }
 
-  // One that was killed is followed by another; one that had an error of its own is not.
-  void look_after() {
+  // One that was killed is followed by another, unless nothing has been finished since many were; one that had an error of its own
+  // is not.
+  void look_after(int64_t finished) {
+    if (finished > std::exchange(finished_, finished)) killed_ = 0;
     int state = 0;
     for (pid_t child; (child = waitpid(-1, &state, WNOHANG)) > 0;) {
       running_.erase(child);
-      if (WIFSIGNALED(state) && !stop_requested) running_.insert(start_worker(sweep_, threads_));
       if (WIFEXITED(state) && WEXITSTATUS(state) != 0) failed_ = true;
+      if (!WIFSIGNALED(state) || stop_requested) continue;
+      constexpr int most = 12;
+      if (++killed_ > most)
+        failed_ = true;
+      else
+        running_.insert(start_worker(sweep_, threads_));
     }
   }
 
@@ -160,6 +170,8 @@ class Workers {
   const Sweep& sweep_;
   int threads_;
   std::set<pid_t> running_;
+  int64_t finished_ = 0;
+  int killed_ = 0;
   bool failed_ = false;
 };
 
@@ -204,7 +216,7 @@ void supervise(const Sweep& sweep, const Flags& flags) {
   SweepRecord record(sweep);
   if (flags.retry) record.retry_failed();
   record.write_results();  // what a worker that was killed could not write any more
-  stop_on_signals();
+  stop_on_signals(/*once=*/true);
   Display display;
   display.show(record.entries(), count, false);
   Workers workers(sweep, count, threads);
@@ -212,24 +224,30 @@ void supervise(const Sweep& sweep, const Flags& flags) {
   while (workers.any()) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
     if (stop_requested && !std::exchange(stopped, true)) workers.stop();
-    workers.look_after();
-    display.show(record.entries(), count, !workers.any());
+    const std::vector<SweepEntry> entries = record.entries();
+    workers.look_after(std::count_if(entries.begin(), entries.end(), is_finished));
+    display.show(entries, count, !workers.any());
   }
+  record.write_results();
   const std::vector<SweepEntry> entries = record.entries();
   const int64_t left = count_of(entries, SweepStatus::waiting) + count_of(entries, SweepStatus::running);
   fmt::print("{} done, {} diverged, {} failed, {} left; results: {}\n", count_of(entries, SweepStatus::done),
              count_of(entries, SweepStatus::diverged), count_of(entries, SweepStatus::failed), left,
              sweep.results.string());
-  if (workers.failed()) throw InputError("sweep", "a worker ended with an error; its message stands above");
+  if (workers.failed())
+    throw InputError(
+        "sweep", "workers ended with an error or were killed again and again; their messages stand above");
 }
 
-void work(const Sweep& sweep) {
+void work(const Flags& flags) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // a worker does not outlive its sweep: it saves and ends
-  stop_on_signals();
-  SweepRecord(sweep).work({.commit = BRIDLE_COMMIT, .stop = &stop_requested});
+  stop_on_signals(/*once=*/false);
+  if (getppid() != flags.worker_of) return;
+  SweepRecord(read_sweep(flags.first)).work({.commit = BRIDLE_COMMIT, .stop = &stop_requested});
 }
 
 void sweep_verb(const Flags& flags) {
+  if (flags.worker_of != 0) return work(flags);
   const bool has_action = flags.first == "status" || flags.first == "export";
   const std::string& file = has_action ? flags.second : flags.first;
   if (file.empty() || (!has_action && !flags.second.empty()))
@@ -240,7 +258,7 @@ void sweep_verb(const Flags& flags) {
   const Sweep sweep = read_sweep(file);
   if (flags.first == "status") return status(sweep);
   if (flags.first == "export") return export_results(sweep, flags);
-  flags.worker ? work(sweep) : supervise(sweep, flags);
+  supervise(sweep, flags);
 }
 
 }  // namespace
@@ -261,7 +279,7 @@ void add_sweep(CLI::App& app) {
   verb->add_flag("--retry", flags->retry, "Let failed runs try again");
   verb->add_option("--csv", flags->csv, "Where export writes CSV [standard output]");
   verb->add_option("--json", flags->json, "Where export writes JSON");
-  verb->add_flag("--worker", flags->worker, "One worker, without a supervisor")->group("");
+  verb->add_option("--worker-of", flags->worker_of, "One worker of this process")->group("");
   verb->callback([flags] { sweep_verb(*flags); });
 }
 

@@ -50,6 +50,8 @@ struct SweepEntry {
   std::map<std::string, std::string> cells = {};  // of its line in the CSV file
 };
 
+std::optional<double> number_in(const SweepEntry& entry, const std::string& column);  // where it holds one
+
 // Lines as in the CSV file, of finished runs; or all of them as JSON.
 std::string sweep_csv(const std::vector<SweepEntry>& entries);
 std::string sweep_json(const std::vector<SweepEntry>& entries);
@@ -81,6 +83,7 @@ class SweepRecord {
 
  private:
   bool train_one(const SweepRun& run, const SweepWorkerOptions& options);
+  std::vector<std::map<std::string, std::string>> known_results() const;  // of the CSV file
   Sweep sweep_;
   std::unique_ptr<Registry> registry_;
 };

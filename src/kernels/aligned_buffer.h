@@ -11,6 +11,8 @@ class AlignedBuffer {
   // What was in it before is gone where it has to grow. Throws std::bad_alloc.
   T* at_least(int64_t size) {
     if (size > size_) {
+      size_ = 0;
+      data_ = nullptr;
       arena_.reserve(Arena::size_of<T>(size));
       data_ = arena_.take<T>(size);
       size_ = size;

@@ -101,7 +101,7 @@ struct Pending {
   }
 };
 
-// 64 rows and up to 256 terms of the sum at a time: they stay in the first cache beside a block of columns. Sums of more terms
+// 32 rows and up to 256 terms of the sum at a time: they stay in the first cache beside a block of columns. Sums of more terms
 // wait in the second.
 template <Epilogue epilogue, ActivationKind kind = ActivationKind::relu>
 void linear_with(const LinearTask& given) {

@@ -28,8 +28,9 @@ Tensor plain_norm(const Tensor& matrices) {
   const int64_t row_elements = matrices.numel() / matrices.size(-2);
   const std::vector<Tensor> parts = matrices.split(std::max<int64_t>(1, part_elements / row_elements), -2);
   std::vector<Tensor> norms(parts.size());
+  const bool gradients = at::GradMode::is_enabled();  // of this thread; the others have their own
   at::parallel_for(0, static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end) {
-    const at::NoGradGuard no_gradients;
+    const at::AutoGradMode mode(gradients);
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       norms[i] = at::linalg_vector_norm(parts[i], 2, kMatrixDims, true, dtype);
   });

@@ -5,6 +5,8 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -16,18 +18,16 @@ namespace {
 
 constexpr int kMostOwners = 3;
 
-// A process by its number and when it began, in ticks since the machine started; empty where there is none.
-std::string process_named(const std::string& number) {
+std::string text_of(const char* path) {  // of a file that has no size
+  std::ifstream file(path);
   std::string text;
-  try {
-    text = read_file("/proc/" + number + "/stat");
-  } catch (const InputError&) {
-    return {};
-  }
-  std::istringstream fields(text.substr(text.rfind(')') + 1));  // a program's name may hold anything
-  std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;
-  return number + ":" + field;
+  std::getline(file, text, '\0');
+  return text;
+}
+
+// A JSON text of cells; what is not UTF-8 in a message is replaced.
+std::string json_of(const Cells& cells) {
+  return nlohmann::ordered_json(cells).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 SweepStatus status_named(const std::string& name) {
@@ -45,6 +45,20 @@ const char* sweep_status_name(SweepStatus status) {
   return names[static_cast<int>(status)];
 }
 
+// By its number, when it began in ticks since the machine's start, and which start that was.
+std::string process_named(const std::string& number) {
+  const std::string text = text_of(("/proc/" + number + "/stat").c_str());
+  if (text.empty()) return {};
+  std::istringstream fields(text.substr(text.rfind(')') + 1));  // a program's name may hold anything
+  std::string state, began;
+  fields >> state;
+  for (int i = 4; i <= 22; ++i) fields >> began;
+  if (state == "Z" || state == "X") return {};  // it has ended, and nobody has looked
+  std::string machine = text_of("/proc/sys/kernel/random/boot_id");
+  machine.resize(std::min<size_t>(machine.size(), 8));
+  return fmt::format("{}:{}:{}", number, began, machine);
+}
+
 std::string this_process() { return process_named(std::to_string(getpid())); }
 
 bool is_alive(const std::string& owner) {
@@ -58,16 +72,23 @@ struct Registry::Database {
     run("CREATE TABLE IF NOT EXISTS runs (key TEXT PRIMARY KEY, place INTEGER, name TEXT, steps INTEGER, "
         "wanted INTEGER, "
         "status TEXT DEFAULT 'waiting', owner TEXT DEFAULT '', owners INTEGER DEFAULT 0, step INTEGER "
-        "DEFAULT 0, "
+        "DEFAULT 0, finishes INTEGER DEFAULT 0, "
         "varied TEXT DEFAULT '{}', cells TEXT DEFAULT '{}')");
+    run("CREATE TABLE IF NOT EXISTS sweep (file TEXT)");
   }
   ~Database() { sqlite3_close(handle); }
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
   [[noreturn]] void fail() const {
-    throw InputError("sweep", fmt::format("{}: {}; if it is no sweep's database, name another folder",
-                                          path.string(), sqlite3_errmsg(handle)));
+    const int code = sqlite3_errcode(handle);
+    const char* advice =
+        code == SQLITE_BUSY   ? "another process holds it; try again"
+        : code == SQLITE_FULL ? "make room on the disk"
+        : code == SQLITE_ERROR
+            ? "an older Bridle may have made it: its results are in the CSV file, so it can be removed"
+            : "is it a sweep's database? Name another folder, or remove it";
+    throw InputError("sweep", fmt::format("{}: {}; {}", path.string(), sqlite3_errmsg(handle), advice));
   }
 
   using Row = std::vector<std::string>;
@@ -107,9 +128,16 @@ struct Registry::Database {
   sqlite3* handle = nullptr;
 };
 
-Registry::Registry(const std::filesystem::path& path) {
+Registry::Registry(const std::filesystem::path& path, const std::string& sweep_file) {
   make_folder(path.parent_path());
   database_ = std::make_unique<Database>(path);
+  database_->transaction([&] {
+    const auto rows = database_->run("SELECT file FROM sweep");
+    if (rows.empty()) database_->run("INSERT INTO sweep VALUES (?1)", {sweep_file});
+    if (!rows.empty() && rows[0][0] != sweep_file)
+      throw InputError("sweep", fmt::format("{} belongs to {}: give {} another name or folder", path.string(),
+                                            rows[0][0], sweep_file));
+  });
 }
 
 Registry::~Registry() = default;
@@ -119,7 +147,7 @@ void Registry::set_runs(const std::vector<SweepRun>& runs, const std::vector<Cel
     database_->run("UPDATE runs SET wanted = 0");
     for (size_t i = 0; i < runs.size(); ++i) {
       const SweepRun& run = runs[i];
-      const std::string varied = nlohmann::ordered_json(run.varied).dump();
+      const std::string varied = json_of(run.varied);
       database_->run(
           "INSERT INTO runs (key, place, name, steps, wanted, varied) VALUES (?1, CAST(?2 AS INTEGER), ?3, "
           "CAST(?4 AS INTEGER), 1, ?5) "
@@ -132,38 +160,34 @@ void Registry::set_runs(const std::vector<SweepRun>& runs, const std::vector<Cel
         return cells.contains(name) ? cells.at(name) : std::string();
       };
       if (cell("key").empty() || (cell("status") != "done" && cell("status") != "diverged")) continue;
-      const std::string json = nlohmann::ordered_json(cells).dump();
+      const std::string json = json_of(cells);
       database_->run(
           "INSERT OR IGNORE INTO runs (key, place, name, steps, wanted) VALUES (?1, 1000000000, ?2, 0, 0)",
           {cell("key"), cell("group")});
       database_->run(
-          "UPDATE runs SET status = ?2, cells = ?3 WHERE key = ?1 AND status NOT IN ('done', 'diverged', "
-          "'failed')",
+          "UPDATE runs SET status = ?2, cells = ?3 WHERE key = ?1 AND status NOT IN ('done', 'diverged')",
           {cell("key"), cell("status"), json});
     }
   });
 }
 
-std::optional<std::string> Registry::claim(const std::string& owner) {
+std::optional<std::string> Registry::claim(const std::string& owner, const std::set<std::string>& known) {
   std::optional<std::string> claimed;
   database_->transaction([&] {
-    for (const auto& row : database_->run(
-             "SELECT key, owner, owners FROM runs WHERE status = 'running' AND wanted ORDER BY place")) {
-      if (is_alive(row[1])) continue;
-      if (std::stoi(row[2]) < kMostOwners) {
-        claimed = row[0];
-        break;
-      }
-      database_->run(
-          "UPDATE runs SET status = 'failed', owner = '', cells = ?2 WHERE key = ?1",
-          {row[0],
-           nlohmann::ordered_json(Cells{{"error", fmt::format("{} workers died over it", row[2])}}).dump()});
+    std::optional<std::string> waiting;
+    for (const auto& row :
+         database_->run("SELECT key, owner, owners, status FROM runs WHERE status IN ('running', 'waiting') "
+                        "ORDER BY place")) {
+      const bool free = row[3] == "waiting";
+      if (claimed || !known.contains(row[0]) || (!free && is_alive(row[1]))) continue;
+      if (free && !waiting) waiting = row[0];
+      if (free) continue;
+      if (std::stoi(row[2]) < kMostOwners) claimed = row[0];
+      if (std::stoi(row[2]) >= kMostOwners)
+        database_->run("UPDATE runs SET status = 'failed', owner = '', cells = ?2 WHERE key = ?1",
+                       {row[0], json_of({{"error", fmt::format("{} workers died over it", row[2])}})});
     }
-    if (!claimed) {
-      const auto rows =
-          database_->run("SELECT key FROM runs WHERE status = 'waiting' AND wanted ORDER BY place LIMIT 1");
-      if (!rows.empty()) claimed = rows[0][0];
-    }
+    if (!claimed) claimed = waiting;
     if (claimed)
       database_->run("UPDATE runs SET status = 'running', owner = ?2, owners = owners + 1 WHERE key = ?1",
                      {*claimed, owner});
@@ -171,8 +195,12 @@ std::optional<std::string> Registry::claim(const std::string& owner) {
   return claimed;
 }
 
+// A run that gets farther than ever before may lose owners anew.
 void Registry::set_step(const std::string& key, int64_t step) {
-  database_->run("UPDATE runs SET step = CAST(?2 AS INTEGER) WHERE key = ?1", {key, std::to_string(step)});
+  database_->run(
+      "UPDATE runs SET owners = 1, step = CAST(?2 AS INTEGER) WHERE key = ?1 AND step < CAST(?2 AS INTEGER) "
+      "AND status = 'running'",
+      {key, std::to_string(step)});
 }
 
 void Registry::release(const std::string& key) {
@@ -183,12 +211,14 @@ void Registry::release(const std::string& key) {
 }
 
 void Registry::finish(const std::string& key, SweepStatus status, const Cells& cells) {
-  database_->run("UPDATE runs SET status = ?2, owner = '', cells = ?3 WHERE key = ?1",
-                 {key, sweep_status_name(status), nlohmann::ordered_json(cells).dump()});
+  database_->run(
+      "UPDATE runs SET status = ?2, owner = '', cells = ?3, finishes = finishes + 1 WHERE key = ?1",
+      {key, sweep_status_name(status), json_of(cells)});
 }
 
 void Registry::retry_failed() {
-  database_->run("UPDATE runs SET status = 'waiting', owners = 0, cells = '{}' WHERE status = 'failed'");
+  database_->run(
+      "UPDATE runs SET status = 'waiting', owners = 0, step = 0, cells = '{}' WHERE status = 'failed'");
 }
 
 std::vector<SweepEntry> Registry::entries() const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,8 @@ using Cells = std::map<std::string, std::string>;
 
 class Registry {
  public:
-  // Opens or makes it. Throws InputError where the file is something else, or the disk is full.
-  explicit Registry(const std::filesystem::path& path);
+  // Opens or makes it, for one sweep's file. Throws InputError where it is another's or no database, or the disk is full.
+  Registry(const std::filesystem::path& path, const std::string& sweep_file);
   ~Registry();
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
@@ -27,8 +28,9 @@ class Registry {
   // taken where there is none yet.
   void set_runs(const std::vector<SweepRun>& runs, const std::vector<Cells>& known);
 
-  // A run whose owner has died, or else the next that waits; it is the caller's from then on. One that has lost three owners fails.
-  std::optional<std::string> claim(const std::string& owner);
+  // Of the runs that the caller knows one whose owner has died, or else the next that waits; it is the caller's from then on. One that
+  // has lost three owners without getting farther fails.
+  std::optional<std::string> claim(const std::string& owner, const std::set<std::string>& known);
   void set_step(const std::string& key, int64_t step);
   void release(const std::string& key);  // it waits again
   void finish(const std::string& key, SweepStatus status, const Cells& cells);
@@ -41,7 +43,9 @@ class Registry {
   std::unique_ptr<Database> database_;
 };
 
-std::string this_process();               // as an owner
+// A process as an owner; empty where it has ended.
+std::string process_named(const std::string& number);
+std::string this_process();
 bool is_alive(const std::string& owner);  // on this machine
 
 }  // namespace bridle

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "bridle/error.h"
@@ -98,6 +100,14 @@ std::string sweep_json(const std::vector<SweepEntry>& entries) {
 
 std::vector<Cells> parse_csv(std::string_view text, const std::string& origin) {
   const std::vector<std::string> names = next_line(text);
+  const auto has = [&names](const char* name) { return std::count(names.begin(), names.end(), name) == 1; };
+  if (!has("key") || !has("status"))
+    throw InputError(
+        "sweep",
+        fmt::format(
+            "{} is no sweep's table: its first line must name key and status, between commas; mend it, "
+            "or move it away",
+            origin));
   std::vector<Cells> rows;
   for (int line = 2; !text.empty(); ++line) {
     const std::vector<std::string> cells = next_line(text);
@@ -113,18 +123,40 @@ std::vector<Cells> parse_csv(std::string_view text, const std::string& origin) {
   return rows;
 }
 
+std::optional<double> number_in(const SweepEntry& entry, const std::string& column) {
+  const auto cell = entry.cells.find(column);
+  double value = 0.0;
+  if (cell == entry.cells.end()) return std::nullopt;
+  const char* end = cell->second.data() + cell->second.size();
+  const auto [rest, error] = std::from_chars(cell->second.data(), end, value);
+  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
+}
+
 std::optional<double> sweep_seconds_left(const std::vector<SweepEntry>& entries, int workers) {
-  double seconds = 0.0, steps = 0.0, left = 0.0;
+  struct Pace {
+    double seconds = 0.0, steps = 0.0;
+  };
+  std::map<std::string, Pace> by_group;
+  Pace all;
   for (const SweepEntry& entry : entries) {
-    const auto spent = entry.cells.find("seconds");
-    if (entry.status == SweepStatus::done && entry.steps > 0 && spent != entry.cells.end()) {
-      seconds += std::stod(spent->second);
-      steps += static_cast<double>(entry.steps);
+    const auto seconds = number_in(entry, "seconds");
+    if (entry.status != SweepStatus::done || entry.steps <= 0 || !seconds) continue;
+    for (Pace* pace : {&by_group[entry.group], &all}) {
+      pace->seconds += *seconds;
+      pace->steps += static_cast<double>(entry.steps);
     }
-    if (entry.wanted && !is_finished(entry.status)) left += static_cast<double>(entry.steps - entry.step);
   }
-  if (steps == 0.0) return std::nullopt;
-  return left * seconds / steps / workers;
+  if (all.steps == 0.0) return std::nullopt;
+  double seconds = 0.0;
+  int left = 0;
+  for (const SweepEntry& entry : entries) {
+    if (!entry.wanted || is_finished(entry.status)) continue;
+    const auto own = by_group.find(entry.group);
+    const Pace& pace = own == by_group.end() ? all : own->second;
+    seconds += static_cast<double>(entry.steps - entry.step) * pace.seconds / pace.steps;
+    ++left;
+  }
+  return left == 0 ? 0.0 : seconds / std::min(workers, left);
 }
 
 }  // namespace bridle

@@ -54,6 +54,7 @@ class Reader {
 
 std::string text_of(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto real = node.value_exact<double>()) return fmt::format("{}", *real);
   std::ostringstream out;
   node.visit([&out](const auto& value) { out << value; });
   return out.str();
@@ -136,6 +137,12 @@ Group Reader::group(const toml::table& table, const Group& common, bool named) c
   const auto recipe = value<std::string>(table, "recipe", "");
   if (!recipe.empty()) group.recipe = file_.parent_path() / recipe;
   group.take = value<int64_t>(table, "take", common.take);
+  if (group.take < 0) refuse(fmt::format("take = {}; it is a number of runs, or 0 for all", group.take));
+  for (const char* key : {"set", "grid"}) {
+    if (table.contains(key) && table.get_as<toml::table>(key) == nullptr)
+      refuse(fmt::format("{} = {} is no table: write [{}] and a line for each setting", key,
+                         text_of(*table.get(key)), key));
+  }
   if (const toml::table* set = table.get_as<toml::table>("set")) {
     for (auto& [key, text] : fixed(*set, "[set]")) group.set[key] = text;
   }
@@ -203,7 +210,8 @@ Sweep Reader::read() {
   }
   check_keys(table, {"name", "recipe", "results", "folder", "keep", "take", "set", "grid", "group"},
              "the file");
-  const std::string name = value<std::string>(table, "name", file_.stem().string());
+  const std::string folder_name = fs::absolute(file_).lexically_normal().parent_path().filename().string();
+  const std::string name = value<std::string>(table, "name", folder_name + "_" + file_.stem().string());
   const fs::path home = file_.parent_path();
   Sweep sweep{.file = file_,
               .folder = value<std::string>(table, "folder", (fs::path("runs") / "sweeps" / name).string()),
@@ -212,9 +220,12 @@ Sweep Reader::read() {
               .runs = {}};
   const Group common = group(table, {.name = name, .recipe = {}, .set = {}, .grid = {}}, false);
   std::vector<std::vector<SweepRun>> by_group;
-  if (const toml::array* groups = table.get_as<toml::array>("group")) {
-    for (const toml::node& node : *groups)
-      add_runs(group(*node.as_table(), common, true), by_group.emplace_back());
+  if (const toml::node* node = table.get("group")) {
+    const toml::array* groups = node->as_array();
+    if (groups == nullptr || groups->empty() || !groups->is_homogeneous(toml::node_type::table))
+      refuse("groups are tables with double brackets: [[group]]");
+    for (const toml::node& entry : *groups)
+      add_runs(group(*entry.as_table(), common, true), by_group.emplace_back());
   } else {
     add_runs(common, by_group.emplace_back());
   }

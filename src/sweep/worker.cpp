@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "base/files.h"
 #include "bridle/error.h"
@@ -17,16 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr uintmax_t kRoom = 16 << 20;  // bytes without which a failure is the disk's
+
 // A run that was cut short goes on from its checkpoint; one that has none begins again.
 std::unique_ptr<Trainer> open_trainer(const SweepRun& run, const fs::path& folder,
                                       const TrainListener& listener) {
-  if (fs::exists(folder)) {
-    try {
-      return Trainer::resume(folder, listener);
-    } catch (const InputError&) {
-      fs::remove_all(folder);
-    }
-  }
+  if (fs::exists(folder / "state") && !fs::is_empty(folder / "state"))
+    return Trainer::resume(folder, listener);
+  fs::remove_all(folder);
   make_folder(folder.parent_path());
   return std::make_unique<Trainer>(read_recipe(run.recipe, run.set), folder, listener);
 }
@@ -40,10 +39,11 @@ Cells measured(const fs::path& folder, const TrainSummary& summary) {
   Cells cells{{"split", split},
               {"loss", number(summary.validation_loss)},
               {"accuracy", number(summary.validation_accuracy)},
-              {"train_loss", number(summary.train_loss)},
               {"repairs", std::to_string(summary.repairs)},
               {"steps", std::to_string(summary.step)},
               {"seconds", number(summary.seconds)}};
+  if (summary.train_loss > 0.0)
+    cells["train_loss"] = number(summary.train_loss);  // unknown where nothing was left but to measure
   if (summary.bounded) cells["log10_bound"] = number(summary.bound.lipschitz.log10());
   try {
     cells["log10_paper_bound"] = number(paper_formula(*run.model, *measured_norms()).log10());
@@ -67,17 +67,25 @@ TrainListener reporter(Registry& registry, const std::string& key) {
     constexpr std::chrono::seconds pause(3);
     if (Clock::now() - last < pause) return;
     last = Clock::now();
-    registry.set_step(key, progress.step);
+    try {
+      registry.set_step(key, progress.step);
+    } catch (const InputError&) {
+      // only for people to look at
+    }
   }};
 }
 
 }  // namespace
 
 SweepRecord::SweepRecord(Sweep sweep) : sweep_(std::move(sweep)) {
-  std::vector<Cells> known;
-  if (fs::exists(sweep_.results)) known = parse_csv(read_file(sweep_.results), sweep_.results.string());
-  registry_ = std::make_unique<Registry>(sweep_.folder / "sweep.db");
-  registry_->set_runs(sweep_.runs, known);
+  registry_ = std::make_unique<Registry>(sweep_.folder / "sweep.db",
+                                         fs::absolute(sweep_.file).lexically_normal().string());
+  registry_->set_runs(sweep_.runs, known_results());
+}
+
+std::vector<std::map<std::string, std::string>> SweepRecord::known_results() const {
+  if (!fs::exists(sweep_.results)) return {};
+  return parse_csv(read_file(sweep_.results), sweep_.results.string());
 }
 
 SweepRecord::~SweepRecord() = default;
@@ -88,6 +96,7 @@ void SweepRecord::retry_failed() { registry_->retry_failed(); }
 
 void SweepRecord::write_results() const {
   const FileLock lock(sweep_.folder / "results.lock");  // workers finish at the same time
+  registry_->set_runs(sweep_.runs, known_results());    // what somebody else may have added
   write_file(sweep_.results, sweep_csv(entries()));
 }
 
@@ -107,20 +116,27 @@ bool SweepRecord::train_one(const SweepRun& run, const SweepWorkerOptions& optio
     status = SweepStatus::diverged;
     cells["error"] = error.what();
   } catch (const std::exception& error) {
+    if (fs::space(sweep_.folder).available < kRoom) {
+      registry_->release(run.key);
+      throw InputError("sweep", fmt::format("{}: the disk is full; make room, and start the sweep again ({})",
+                                            sweep_.folder.string(), error.what()));
+    }
     status = SweepStatus::failed;
     cells["error"] = error.what();
   }
   cells["commit"] = options.commit;
   registry_->finish(run.key, status, cells);
   write_results();
-  if (!sweep_.keep || status != SweepStatus::done) fs::remove_all(folder);
+  if (!sweep_.keep && status != SweepStatus::failed) fs::remove_all(folder);
   return true;
 }
 
 void SweepRecord::work(const SweepWorkerOptions& options) {
   const std::string owner = this_process();
+  std::set<std::string> known;
+  for (const SweepRun& run : sweep_.runs) known.insert(run.key);
   while (options.stop == nullptr || !*options.stop) {
-    const auto key = registry_->claim(owner);
+    const auto key = registry_->claim(owner, known);
     if (!key) return;
     const auto run = std::find_if(sweep_.runs.begin(), sweep_.runs.end(),
                                   [&](const SweepRun& r) { return r.key == *key; });

@@ -25,7 +25,7 @@ num_attention_heads = 2
 [constraint]
 method = "soft_cap"
 [training]
-steps = 150
+steps = 300
 evaluate_every = 1000
 checkpoint_every = 20
 P
@@ -43,16 +43,19 @@ for _ in $(seq 100); do [ -d work/runs ] && break; sleep 0.1; done
 sleep 1
 kill -9 "$sweep"
 wait "$sweep" 2>/dev/null || true
-for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker$" >/dev/null || break; sleep 0.1; done
-pgrep -f "sweep $work/sweep.toml --worker$" >/dev/null && fail "workers outlive their sweep"
+for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null || break; sleep 0.1; done
+pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && fail "workers outlive their sweep"
 "$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >second.log 2>&1 &
 sweep=$!
 sleep 1
-pkill -9 -o -f "sweep $work/sweep.toml --worker$" || true
+pkill -9 -o -f "sweep $work/sweep.toml --worker-of" || fail "there was no worker to kill"
 wait "$sweep" || fail "the sweep did not end well: $(cat second.log)"
 
 [ "$(grep -c ',done,' results.csv)" = 6 ] || fail "not six results: $(cat results.csv)"
-[ "$(cut -d, -f1 results.csv | sort | uniq -d | wc -l)" = 0 ] || fail "a run was done twice"
+python3 - <<'P' || fail "a run was finished twice"
+import sqlite3
+raise SystemExit(sqlite3.connect("work/sweep.db").execute("SELECT sum(finishes) FROM runs").fetchone()[0] != 6)
+P
 "$bridle" sweep status sweep.toml | grep -q '6 runs: 6 done, 0 diverged, 0 failed' || fail "status does not say so"
 "$bridle" sweep export sweep.toml --json all.json && grep -q '"schema": 1' all.json || fail "no JSON"
 

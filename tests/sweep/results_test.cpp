@@ -40,13 +40,14 @@ TEST(SweepCsv, HoldsFinishedRunsAndComesBackAsItWas) {
 
 TEST(SweepCsv, SaysWhichLineHasAnotherNumberOfCells) {
   try {
-    parse_csv("key,loss\na,1\nb\n", "results.csv");
+    parse_csv("key,status\na,done\nb\n", "results.csv");
     FAIL();
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("results.csv, line 3"), std::string::npos) << error.what();
   }
-  EXPECT_TRUE(parse_csv("", "here").empty());
-  EXPECT_TRUE(parse_csv("key,loss\n\n", "here").empty());
+  EXPECT_TRUE(parse_csv("key,status\n\n", "here").empty());
+  for (const char* text : {"", "key;status\na;done\n", "name,loss\na,1\n"})
+    EXPECT_THROW(parse_csv(text, "here"), InputError) << text;
 }
 
 TEST(SweepJson, HoldsAllRunsWithNumbersAsNumbers) {
@@ -57,7 +58,17 @@ TEST(SweepJson, HoldsAllRunsWithNumbersAsNumbers) {
 }
 
 TEST(SweepSecondsLeft, CountsTheStepsThatAreLeft) {
-  EXPECT_DOUBLE_EQ(*sweep_seconds_left(entries(), 2), 6.0);  // 6 steps of 2 s, two workers
+  EXPECT_DOUBLE_EQ(*sweep_seconds_left(entries(), 2),
+                   12.0);  // 6 steps of 2 s of one run, whatever the workers
+  auto more = entries();
+  more.push_back(more.back());
+  EXPECT_DOUBLE_EQ(*sweep_seconds_left(more, 2), 12.0);
+  EXPECT_DOUBLE_EQ(*sweep_seconds_left(more, 1), 24.0);
+  more.push_back(
+      {.key = "b-1", .group = "b", .status = SweepStatus::done, .steps = 10, .cells = {{"seconds", "100"}}});
+  EXPECT_DOUBLE_EQ(*sweep_seconds_left(more, 2), 12.0);  // another group's pace is its own
+  more[0].cells["seconds"] = "soon";
+  EXPECT_DOUBLE_EQ(*sweep_seconds_left(more, 2), 60.0);
   EXPECT_FALSE(sweep_seconds_left({entries()[2]}, 2));
 }
 

@@ -48,6 +48,12 @@ TEST_F(SweepSpecTest, MakesARunOfEveryCombination) {
   EXPECT_EQ(settings.size(), 12U);
 }
 
+TEST_F(SweepSpecTest, WritesNumbersAsPeopleDo) {
+  const Sweep sweep =
+      read("recipe = 'recipe.toml'\n[grid]\noptimizer.lr = [0.1]\n");  // without quotes as well
+  EXPECT_EQ(sweep.runs[0].varied.at("optimizer.lr"), "0.1");
+}
+
 TEST_F(SweepSpecTest, SpacesValuesByTheirLogarithm) {
   const Sweep sweep =
       read("recipe = 'recipe.toml'\n[grid]\n'optimizer.lr' = { log10 = [-1, 1], count = 3 }\n");
@@ -98,6 +104,10 @@ TEST_F(SweepSpecTest, RefusesWhatIsWrongBeforeTheFirstRun) {
   EXPECT_NE(refusal("recipe = 'recipe.toml'\n[[group]]\nname = 'a b'\n").find("without spaces"),
             std::string::npos);
   EXPECT_NE(refusal("recipe = 'recipe.toml\n").find("line 1"), std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\ngroup = [1]\n").find("[[group]]"), std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[group]\nname = 'a'\n").find("[[group]]"), std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\nset = 3\n").find("[set]"), std::string::npos);
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\ntake = -1\n").find("take = -1"), std::string::npos);
   EXPECT_THROW(read_sweep(folder_ / "none.toml"), InputError);
 }
 

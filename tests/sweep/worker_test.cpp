@@ -81,16 +81,33 @@ TEST_F(SweepWorkerTest, GoesOnFromTheResultsFileAlone) {
 }
 
 TEST_F(SweepWorkerTest, StopsWhenAskedAndTheNextWorkerGoesOnWithTheSameRun) {
-  SweepRecord record(sweep("[set]\n'training.steps' = 400\n"));
+  const Sweep one = sweep("keep = true\n[set]\n'training.steps' = 2000\n");
+  const std::filesystem::path run = folder_ / "work/runs" / one.runs[0].key;
+  SweepRecord record(one);
   std::atomic<bool> stop{false};
   std::thread worker([&] { record.work({.stop = &stop}); });
-  while (test::entries(folder_ / "work").empty() || !std::filesystem::exists(folder_ / "work/runs"))
-    std::this_thread::yield();
+  const auto saved = [&run] {
+    std::error_code none;
+    return std::filesystem::exists(run / "state") && !std::filesystem::is_empty(run / "state", none);
+  };
+  while (!saved() && record.entries()[0].status != SweepStatus::done) std::this_thread::yield();
   stop = true;
   worker.join();
-  EXPECT_NE(record.entries()[0].status, SweepStatus::running);
+  EXPECT_EQ(record.entries()[0].status, SweepStatus::waiting);
+  write_file(run / "mark", "");  // a run that began again would have a new folder
   record.work({});
   EXPECT_EQ(record.entries()[0].status, SweepStatus::done);
+  EXPECT_TRUE(std::filesystem::exists(run / "mark"));
+}
+
+TEST_F(SweepWorkerTest, TakesWhatSomebodyElseAddedToTheResultsMeanwhile) {
+  SweepRecord record(sweep("[grid]\n'training.seed' = [0]\n"));
+  write_file(folder_ / "results.csv", "key,group,status,loss\nother-1,other,done,1.5\n");
+  record.work({});
+  std::map<std::string, std::string> losses;
+  for (const Cells& row : results()) losses[row.at("key")] = row.at("loss");
+  EXPECT_EQ(losses.size(), 2U);
+  EXPECT_EQ(losses["other-1"], "1.5");
 }
 
 }  // namespace
