@@ -48,8 +48,10 @@ struct ModelOptions {
   double mlp_alpha = 0.0;
   bool position_bias = false;         // learned, per head and offset; free in the bound
   int64_t position_bias_offsets = 0;  // the last one serves all that are farther; 0: max_position_embeddings
-  double position_bias_start = 0.0;   // head h begins with this logit for the token h places back
-  std::string norm = "none";          // before each branch and the head: none, tanh, rms_norm, layer_norm
+  double position_bias_start =
+      0.0;  // head h of block b begins with this logit for the token h·dilation^b places back
+  int64_t position_bias_dilation = 1;
+  std::string norm = "none";  // before each branch and the head: none, tanh, rms_norm, layer_norm
   double norm_epsilon = 1e-5;
   bool learnable_scales = false;  // attention output scale and final scale become parameters
   bool bias = false;

@@ -41,8 +41,11 @@ Attention::Attention(Weights& weights, const std::string& name)
   position_bias_ = weights.vector(name + ".position_bias", Role::position_bias,
                                   {heads_, options.position_bias_offsets}, 0.0);
   const at::NoGradGuard no_gradients;
-  for (int64_t head = 0; head < std::min(heads_, options.position_bias_offsets); ++head)
-    position_bias_->tensor[head][head].fill_(options.position_bias_start);
+  int64_t apart = 1;
+  for (int64_t block = 1; block < options.num_hidden_layers - weights.attention_residuals_after; ++block)
+    apart = std::min(apart * options.position_bias_dilation, options.position_bias_offsets);
+  for (int64_t head = 0; head < heads_ && head * apart < options.position_bias_offsets; ++head)
+    position_bias_->tensor[head][head * apart].fill_(options.position_bias_start);
 }
 
 at::Tensor Attention::split(const at::Tensor& x) const {

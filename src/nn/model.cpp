@@ -39,7 +39,8 @@ void check_transformer(const ModelOptions& o) {
                                                     {"num_attention_heads", o.num_attention_heads},
                                                     {"intermediate_size", o.intermediate_size},
                                                     {"max_position_embeddings", o.max_position_embeddings},
-                                                    {"position_bias_offsets", o.position_bias_offsets}};
+                                                    {"position_bias_offsets", o.position_bias_offsets},
+                                                    {"position_bias_dilation", o.position_bias_dilation}};
   for (const auto& [key, value] : counts)
     require(value >= 1 && value <= kLargestSize,
             fmt::format("{} = {}; it is between 1 and {}", key, value, kLargestSize));

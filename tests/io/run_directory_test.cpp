@@ -46,9 +46,9 @@ TEST(ModelFiles, NeedOnlyTheContractsKeys) {
   const TemporaryFolder folder;
   write_model(*make_model(test::small_transformer(), 3), folder);
   nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
-  for (const char* key :
-       {"positions", "residual", "norm", "norm_epsilon", "learnable_scales", "bias", "tie_embeddings",
-        "dropout", "initialization", "position_bias_offsets", "position_bias_start"})
+  for (const char* key : {"positions", "residual", "norm", "norm_epsilon", "learnable_scales", "bias",
+                          "tie_embeddings", "dropout", "initialization", "position_bias_offsets",
+                          "position_bias_start", "position_bias_dilation"})
     config.erase(key);
   write_file(folder / "config.json", config.dump());
   EXPECT_EQ(read_model(folder)->params().size(), 14U);

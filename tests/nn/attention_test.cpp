@@ -71,18 +71,23 @@ TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRes
 }
 
 TEST(AttentionModule, HeadsMayBeginWithATokenEach) {
-  ModelOptions options = test::small_transformer();  // two heads
+  ModelOptions options = test::small_transformer();
+  options.num_hidden_layers = 3;
   options.position_bias = true;
   options.position_bias_offsets = 3;
   options.position_bias_start = 5.0;
-  Bench bench(options);
-  const Attention attention(bench.weights, "attention");
-  for (const Param& param : bench.params) {
+  options.position_bias_dilation = 2;
+  const auto model = make_model(options, 1);
+  int64_t apart = 1;  // doubles with every block
+  for (const Param& param : model->params()) {
     if (param.role != Role::position_bias) continue;
     for (int64_t head = 0; head < param.tensor.size(0); ++head)
       for (int64_t offset = 0; offset < 3; ++offset)
-        EXPECT_EQ(param.tensor[head][offset].item<double>(), head == offset ? 5.0 : 0.0);
+        EXPECT_EQ(param.tensor[head][offset].item<double>(), head * apart == offset ? 5.0 : 0.0)
+            << param.name;
+    apart *= 2;
   }
+  EXPECT_EQ(apart, 8);
 }
 
 TEST(AttentionModule, HasNoBoundWhereItsPositionBiasIsNotFinite) {
