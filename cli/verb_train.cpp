@@ -88,6 +88,8 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
         {"log10_lipschitz",
          s.finished && s.bounded ? nlohmann::ordered_json(s.bound.lipschitz.log10()) : nullptr},
         {"budget", s.budget > 0.0 ? nlohmann::ordered_json(s.budget) : nullptr},
+        {"budget_formula",
+         s.budget > 0.0 ? nlohmann::ordered_json(s.papers_budget ? "paper" : "sound") : nullptr},
         {"bound_of_caps", s.budget > 0.0 ? nlohmann::ordered_json(s.bound_of_caps.to_double()) : nullptr},
         {"domain_radius", s.domain.to_double()},
         {"loss_before_seal", s.sealed ? nlohmann::ordered_json(s.loss_before_seal) : nullptr},
@@ -105,7 +107,8 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
              100.0 * s.validation_accuracy);
   fmt::print("{:<24}{}\n", "repairs", s.repairs);
   if (s.budget > 0.0)
-    fmt::print("{:<24}{}; the caps' bound, {}, was kept and proved at every step\n", "budget", s.budget,
+    fmt::print("{:<24}{}; {}, {}, was kept and proved at every step\n", "budget", s.budget,
+               s.papers_budget ? "the paper's formula for the caps, which is no bound" : "the caps' bound",
                s.bound_of_caps.to_string());
   if (s.sealed)
     fmt::print("{:<24}loss {:.6f} before, {:.6f} after\n", "sealed", s.loss_before_seal, s.validation_loss);

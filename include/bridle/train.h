@@ -37,6 +37,8 @@ struct ConstraintSettings {
       "auto";  // which of q, k, v are constrained head by head: whole, kv, qkv; auto: kv with a budget
   double lipschitz =
       0.0;  // budget: the sound bound of the caps in force is at most this; 0: sigma_max instead
+  std::string formula =
+      "sound";  // what a budget is about: sound, or paper, which is no bound (docs/theory/modules.md)
   std::string caps = "moving";  // with a budget: moving, or uniform
   double cap_rate = 0.08;       // moving: the most that the logarithm of a cap moves at once
   std::string choose = {};      // with a budget: keys of the model that it may set; "all"
@@ -113,10 +115,11 @@ struct TrainSummary {
   double validation_loss = 0.0;
   double validation_accuracy = 0.0;
   int64_t repairs = 0;
-  double budget = 0.0;       // 0: none was named
-  UpperBound bound_of_caps;  // with a budget: of the caps in force, kept at every step
-  UpperBound domain;         // ‖x₀‖ ≤ this
-  Bound bound;               // from verified norms, at the logits
+  double budget = 0.0;         // 0: none was named
+  bool papers_budget = false;  // it is about the paper's formula, which is no bound
+  UpperBound bound_of_caps;    // with a budget: of the caps in force, kept at every step
+  UpperBound domain;           // ‖x₀‖ ≤ this
+  Bound bound;                 // from verified norms, at the logits
   bool bounded = false;
   bool sealed = false;            // weights were scaled at the end, so that every promised cap is proved
   double loss_before_seal = 0.0;  // on the validation split

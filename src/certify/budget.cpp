@@ -10,6 +10,7 @@
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "certify/cap_norms.h"
+#include "certify/paper_formula.h"
 
 namespace bridle {
 namespace {
@@ -64,6 +65,7 @@ std::vector<double> Budget::uniform(double cap) const {
 
 UpperBound Budget::bound_of(const std::vector<double>& caps) const {
   CapNorms norms(params_, caps);
+  if (options_.papers) return paper_formula(model_, norms);
   Walk walk(norms);
   try {
     return model_.bound(model_.input_bound(norms), walk).lipschitz;

@@ -1,4 +1,5 @@
-// Budget first: caps whose sound bound never exceeds a Lipschitz constant named in advance.
+// Budget first: caps whose sound bound (or, to compare with the paper, its formula) never exceeds a Lipschitz constant named in
+// advance.
 //
 // Scaling weight i by 1 + x changes the loss by −p_i·x, p_i = −⟨∂loss/∂W_i, W_i⟩, and log L by c_i·x, c_i = ∂log L/∂log cap_i.
 // So p_i/c_i is what a unit of log L buys there. Moving caps shift log L from where it buys little to where it buys much;
@@ -15,6 +16,7 @@ namespace bridle {
 
 struct BudgetOptions {
   double lipschitz = 0.0;
+  bool papers = false;  // of the paper's formula instead of the sound bound
   bool moving = true;
   double rate = 0.08;   // the most that log cap moves at once
   double memory = 0.9;  // of the average of p_i, a move

@@ -68,6 +68,7 @@ Settings constraint_settings(ConstraintSettings& o) {
            "constrained head by head: whole (none), kv, qkv; auto: kv with a budget"},
           {"constraint.lipschitz", &o.lipschitz,
            "budget, kept at every step (--lipschitz); 0: sigma_max instead"},
+          {"constraint.formula", &o.formula, "of a budget: sound; or paper, to compare with it: no bound"},
           {"constraint.caps", &o.caps, "with a budget: moving, or uniform"},
           {"constraint.cap_rate", &o.cap_rate, "moving: the most that the logarithm of a cap moves at once"},
           {"constraint.choose", &o.choose,
@@ -157,7 +158,15 @@ void resolve_constraint_(RunOptions& options) {
   const bool budget = c.lipschitz != 0.0;
   check_range("constraint.lipschitz", c.lipschitz >= 0.0 && std::isfinite(c.lipschitz), c.lipschitz,
               "is a positive number, or 0 for no budget");
-  if (c.heads == "auto") c.heads = budget ? "kv" : "whole";
+  check_one_of("constraint.formula", c.formula, {"sound", "paper"});
+  if (c.heads == "auto") c.heads = budget && c.formula == "sound" ? "kv" : "whole";
+  if (budget && c.formula == "paper" && c.heads != "whole")
+    throw InputError(
+        "settings",
+        fmt::format(
+            "constraint.heads = '{}' with constraint.formula = 'paper': the formula knows norms of whole "
+            "matrices only; use whole",
+            c.heads));
   check_one_of("constraint.heads", c.heads, {"whole", "kv", "qkv"});
   check_one_of("constraint.caps", c.caps, {"moving", "uniform"});
   const auto method =

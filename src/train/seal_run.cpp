@@ -53,11 +53,17 @@ SealResult seal_run(const fs::path& folder, const fs::path& out, std::optional<d
   ConstraintSettings settings = run.options.constraint;
   if (lipschitz && !(*lipschitz > 0.0 && std::isfinite(*lipschitz)))
     throw InputError("seal", fmt::format("--lipschitz {}; it is a positive number", *lipschitz));
-  const double budget = lipschitz.value_or(settings.lipschitz);
+  const double own = settings.formula == "sound" ? settings.lipschitz : 0.0;
+  const double budget = lipschitz.value_or(own);
   if (!is_run) settings.heads = "kv";
   if (!is_run && budget == 0.0)
     throw InputError("seal", fmt::format("{} is not a run, so it has no caps; name a bound with --lipschitz",
                                          folder.string()));
+  if (is_run && budget == 0.0 && settings.lipschitz != 0.0)
+    throw InputError(
+        "seal",
+        fmt::format("{} was trained under the paper's formula, which is no bound; name one with --lipschitz",
+                    folder.string()));
   if (is_run && budget == 0.0 && !make_constraint(settings.options)->uses_cap())
     throw InputError("seal",
                      fmt::format("constraint.method = '{}' of {} has no caps; name a bound with --lipschitz",

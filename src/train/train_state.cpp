@@ -12,6 +12,7 @@ std::unique_ptr<Budget> make_budget(const Model& model, const std::vector<Param>
   if (settings.lipschitz == 0.0) return nullptr;
   return std::make_unique<Budget>(model, params,
                                   BudgetOptions{.lipschitz = settings.lipschitz,
+                                                .papers = settings.formula == "paper",
                                                 .moving = settings.caps == "moving",
                                                 .rate = settings.cap_rate,
                                                 .embedding_cap = settings.embedding_cap});

@@ -7,6 +7,7 @@
 
 #include "bridle/constraint.h"
 #include "bridle/error.h"
+#include "certify/paper_formula.h"
 #include "file_support.h"
 #include "nn_support.h"
 #include "support.h"
@@ -38,6 +39,19 @@ double sealed_bound(const Model& model, const std::vector<Param>& params, const 
   const auto norms = measured_norms();
   Walk walk(*norms);
   return model.bound(model.input_bound(*norms), walk).lipschitz.to_double();
+}
+
+TEST(ABudget, CanBeAboutThePapersFormula) {
+  const auto model = make_model(test::small_transformer(), 1);
+  const std::vector<Param> params = model->params();
+  Budget budget(*model, params, {.lipschitz = 3.0, .papers = true, .rate = 0.2});
+  for (uint64_t move = 0; move < 10; ++move) {
+    budget.observe(gradients_of(params, 10 * move));
+    budget.move(1.0);
+  }
+  EXPECT_GE(budget.bound().to_double(), 0.9 * 3.0);
+  sealed_bound(*model, params, budget.caps());
+  EXPECT_LE(paper_formula(*model, *measured_norms()).to_double(), 3.0);
 }
 
 TEST(ABudget, IsSpentButNeverExceededWhateverThePricesAre) {

@@ -5,6 +5,8 @@
 
 #include "bridle/error.h"
 #include "bridle/run.h"
+#include "certify/paper_formula.h"
+#include "io/certificate_file.h"
 #include "train/checkpoint.h"
 #include "train_support.h"
 
@@ -109,6 +111,27 @@ TEST(Trainer, KeepsABudgetAtEveryStepAndResumesBitForBit) {
     Trainer::resume(halved)->run();
     expect_same_run(whole, halved);
   }
+}
+
+TEST(Trainer, KeepsABudgetByThePapersFormulaButCertifiesTheSoundBound) {
+  const TemporaryData data;
+  test::import_words(data);
+  RunOptions options = small_run();
+  options.constraint.lipschitz = 2.0;
+  options.constraint.formula = "paper";
+  options.constraint.move_every = 2;
+  const TrainSummary summary = Trainer(options, data / "run").run();
+  EXPECT_TRUE(summary.papers_budget);
+  const auto run = open_run(data / "run");
+  EXPECT_EQ(run.options.constraint.heads, "whole");
+  EXPECT_LE(paper_formula(*run.model, *measured_norms()).to_double(), 2.0);
+  // The certificate states the sound bound of the same weights, not the formula.
+  EXPECT_NEAR(read_certificate(data / "run" / "certificate.json").bound.lipschitz.value,
+              summary.bound.lipschitz.to_double(), 1e-6);
+  EXPECT_ERROR(seal_run(data / "run", data / "sealed"), InputError, "name one with --lipschitz");
+  EXPECT_LE(seal_run(data / "run", data / "sealed", 2.0).bound.lipschitz.value, 2.0);
+  options.constraint.heads = "kv";
+  EXPECT_ERROR(Trainer(options, data / "other"), InputError, "use whole");
 }
 
 TEST(Trainer, RefusesABudgetThatCannotBeKept) {
