@@ -21,8 +21,8 @@ def number(value):
 
 
 class Chart:
-    def __init__(self, title, x_label, y_label, log_x=False):
-        self.title, self.x_label, self.y_label, self.log_x = title, x_label, y_label, log_x
+    def __init__(self, title, x_label, y_label, log_x=False, legend="top"):
+        self.title, self.x_label, self.y_label, self.log_x, self.legend = title, x_label, y_label, log_x, legend
         self.series, self.rules, self.limits = [], [], {}
 
     def add(self, name, points, line=True, markers=True, dashed=False, colour=None):
@@ -96,7 +96,8 @@ class Chart:
         out.append("</g>")
         named = [s for s in self.series if s[0]]
         for i, (name, _, _, _, dashed, colour) in enumerate(named):
-            y, dash = TOP + 18 + 18 * i, ' stroke-dasharray="6 4"' if dashed else ""
+            dash = ' stroke-dasharray="6 4"' if dashed else ""
+            y = TOP + 18 + 18 * i if self.legend == "top" else TOP + inner_height - 18 * (len(named) - i)
             x = LEFT + inner_width - 8
             out.append(f'<text x="{x - 30}" y="{y + 4}" text-anchor="end">{html.escape(name)}</text>'
                        f'<line x1="{x - 24}" y1="{y}" x2="{x}" y2="{y}" stroke="{colour}" stroke-width="3"{dash}/>')

@@ -15,8 +15,8 @@ TRANSFORMER = dict(initialization=("orthogonal", "normal"), final_scale=1.0, res
     vocab_size=0, real_vocab_size=0, hidden_size=256, num_hidden_layers=3, num_attention_heads=4, intermediate_size=0,
     max_position_embeddings=0, positions=("rope", "learned", "none"), rope_theta=10000.0, hidden_act=tuple(SLOPES),
     activation_divisor=1.1289, softmax_scale=1.0, attention_output_scale=1 / 3, attention_alpha=0.0, mlp_alpha=0.0,
-    position_bias=False, position_bias_offsets=0, norm=("none", "tanh", "rms_norm", "layer_norm"), norm_epsilon=1e-5,
-    learnable_scales=False, bias=False, tie_embeddings=False)
+    position_bias=False, position_bias_offsets=0, position_bias_start=0.0, position_bias_dilation=1,
+    norm=("none", "tanh", "rms_norm", "layer_norm"), norm_epsilon=1e-5, learnable_scales=False, bias=False, tie_embeddings=False)
 def need(condition, message):
     if not condition: raise AssertionError(message)  # the certificate does not hold
 # ---- Reading: JSON without NaN and repeated keys, safetensors without gaps and mixed types, config.json as Bridle does

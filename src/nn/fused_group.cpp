@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kBlock = amx::kBlock;
 constexpr int64_t kPartRows = 256;           // of a product that a member takes at once
-constexpr int64_t kGradientDepth = 1024;     // rows that a weight's gradient adds up at once
 constexpr int64_t kLogitElements = 1 << 26;  // of a chunk of logits
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -10,7 +10,6 @@ constexpr int64_t kBlock = amx::kBlock;
 constexpr int64_t kMostPartRows = 256;    // of a product that a member takes at once
 constexpr int64_t kLeastPartRows = 64;    // as many as a kernel reads a block of weights for
 constexpr int64_t kChunkBytes = 1 << 20;  // of packed weights, read again for every part: half of an L2 cache
-constexpr int64_t kGradientDepth = 1024;  // rows that a weight's gradient adds up at once
 constexpr int64_t kParts = 8;  // of a product, at least, where its rows allow: members end together
 
 }  // namespace

@@ -16,6 +16,8 @@ struct FusedMatrix {
   static constexpr int64_t stride_of(int64_t columns) { return columns + 32; }
 };
 
+constexpr int64_t kGradientDepth = 1024;  // rows that a weight's gradient adds up at once
+
 // Who computes, with what, and memory for it.
 class FusedOps {
  public:

@@ -9,8 +9,8 @@
 #include "base/stopwatch.h"
 #include "bridle/error.h"
 #include "data/dataset.h"
+#include "kernels/peak_flops.h"
 #include "train/options.h"
-#include "train/peak_flops.h"
 #include "train/random_source.h"
 #include "train/train_step.h"
 

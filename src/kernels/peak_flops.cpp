@@ -1,4 +1,4 @@
-#include "train/peak_flops.h"
+#include "kernels/peak_flops.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>

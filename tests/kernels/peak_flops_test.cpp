@@ -1,4 +1,4 @@
-#include "train/peak_flops.h"
+#include "kernels/peak_flops.h"
 
 #include <gtest/gtest.h>
 
