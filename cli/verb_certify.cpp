@@ -119,6 +119,7 @@ void paper(const Flags& flags) {
   const auto model = model_in(flags.run, identity);
   const auto norms = measured_norms();
   const UpperBound value = paper_formula(*model, *norms);
+  const UpperBound coded = paper_formula(*model, *norms, FinalScale::forgotten);
   if (flags.json) {
     const Json facts{
         {"schema", 1},
@@ -126,9 +127,13 @@ void paper(const Flags& flags) {
         {"certified", false},
         {"lipschitz", std::isfinite(value.to_double()) ? Json(value.to_double()) : Json(nullptr)},
         {"log10_lipschitz", value.log10()},
+        {"log10_lipschitz_without_final_scale", coded.log10()},
         {"norm", "RMS to RMS, of whole matrices"}};
     return fmt::print("{}\n", facts.dump(2));
   }
+  if (coded.log10() != value.log10())
+    fmt::print("{:<22}{}   log10 {}   without the final scale, which it forgets\n", "as its code has it",
+               coded.to_string(), log_text(coded.log10()));
   fmt::print(
       "{:<22}{}   log10 {}\n\nThis is not a certificate: with several heads, and for GeLU, the formula "
       "is too "

@@ -67,7 +67,7 @@ class Formula {
     }
   }
 
-  UpperBound result() const { return lipschitz_ * std::abs(options_.final_scale); }
+  const UpperBound& result() const { return lipschitz_; }  // before the final scale
 
  private:
   void attention(const UpperBound& gain) {
@@ -93,11 +93,12 @@ class Formula {
 
 }  // namespace
 
-UpperBound paper_formula(const Model& model, Norms& norms) {
+UpperBound paper_formula(const Model& model, Norms& norms, FinalScale scale) {
   if (model.options().kind == "transformer") check_defined(model.options());
   Formula formula(model.options(), norms);
   for (const Param& weight : model.params()) formula.meet(weight);
-  return formula.result();
+  const double factor = scale == FinalScale::counted ? std::abs(model.options().final_scale) : 1.0;
+  return formula.result() * factor;
 }
 
 }  // namespace bridle

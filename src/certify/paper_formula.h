@@ -11,7 +11,9 @@ namespace bridle {
 // first block, every block multiplies
 //   L by (1 − α) + α·|s·c|·o·v·(1 + 2a²·q·k), a by (1 − α) + α·|c|·o·v; then both by (1 − α) + α·up·down/divisor.
 // L starts at the largest RMS of an embedding and ends with the head's norm and the final scale. An MLP: the product of
-// the norms and the final scale. Throws InputError for models that the paper has no formula for.
-UpperBound paper_formula(const Model& model, Norms& norms);
+// the norms and the final scale. Throws InputError for models that the paper has no formula for. `FinalScale::forgotten` leaves the
+// final scale out, as the paper's code does: published figures are such ones, and a large scale then makes any of them small.
+enum class FinalScale { counted, forgotten };
+UpperBound paper_formula(const Model& model, Norms& norms, FinalScale scale = FinalScale::counted);
 
 }  // namespace bridle

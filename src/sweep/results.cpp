@@ -15,10 +15,20 @@ namespace {
 
 // What every run has, in this order; what grids vary stands between the two.
 constexpr const char* kFirst[] = {"key", "group", "status"};
-constexpr const char* kLast[] = {
-    "loss",        "accuracy", "paper_loss", "paper_accuracy", "log10_paper_bound",
-    "log10_bound", "split",    "train_loss", "repairs",        "steps",
-    "seconds",     "commit",   "error"};
+constexpr const char* kLast[] = {"loss",
+                                 "accuracy",
+                                 "paper_loss",
+                                 "paper_accuracy",
+                                 "log10_paper_bound",
+                                 "log10_coded_bound",
+                                 "log10_bound",
+                                 "split",
+                                 "train_loss",
+                                 "repairs",
+                                 "steps",
+                                 "seconds",
+                                 "commit",
+                                 "error"};
 
 bool is_finished(SweepStatus status) {
   return status != SweepStatus::waiting && status != SweepStatus::running;

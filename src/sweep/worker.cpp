@@ -47,6 +47,8 @@ Cells measured(const fs::path& folder, const TrainSummary& summary) {
   if (summary.bounded) cells["log10_bound"] = number(summary.bound.lipschitz.log10());
   try {
     cells["log10_paper_bound"] = number(paper_formula(*run.model, *measured_norms()).log10());
+    cells["log10_coded_bound"] =
+        number(paper_formula(*run.model, *measured_norms(), FinalScale::forgotten).log10());
   } catch (const InputError&) {
     // the paper has no formula for this model
   }
