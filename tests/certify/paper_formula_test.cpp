@@ -48,7 +48,8 @@ TEST(PaperFormula, IsTheOneOfItsCodeForTwoBlocks) {
     a *= 0.75 + 0.25 * 2.1 / 1.1289;
   }
   EXPECT_NEAR(formula(*model), lipschitz * 0.9 * 3.0, 1e-5);
-  EXPECT_NEAR(paper_formula(*model, *measured_norms(), FinalScale::forgotten).to_double(), lipschitz * 0.9, 1e-5);
+  EXPECT_NEAR(paper_formula(*model, *measured_norms(), FinalScale::forgotten).to_double(), lipschitz * 0.9,
+              1e-5);
 }
 
 TEST(PaperFormula, FollowsTheActivation) {
