@@ -81,7 +81,7 @@ TEST_F(SweepWorkerTest, GoesOnFromTheResultsFileAlone) {
 }
 
 TEST_F(SweepWorkerTest, StopsWhenAskedAndTheNextWorkerGoesOnWithTheSameRun) {
-  const Sweep one = sweep("keep = true\n[set]\n'training.steps' = 2000\n");
+  const Sweep one = sweep("keep = true\n[set]\n'training.steps' = 400\n'training.checkpoint_every' = 50\n");
   const std::filesystem::path run = folder_ / "work/runs" / one.runs[0].key;
   SweepRecord record(one);
   std::atomic<bool> stop{false};
