@@ -8,7 +8,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -20,6 +19,7 @@
 #include "bridle/error.h"
 #include "bridle/sweep.h"
 #include "progress_line.h"
+#include "stop_signals.h"
 #include "verbs.h"
 
 extern char** environ;
@@ -35,16 +35,6 @@ struct Flags {
   int worker_of = 0;
   std::string csv, json;
 };
-
-std::atomic<bool> stop_requested{false};  // set by signals
-
-// `once`: a second signal ends the process at once.
-void stop_on_signals(bool once) {
-  struct sigaction action {};
-  action.sa_handler = [](int) { stop_requested = true; };
-  action.sa_flags = once ? static_cast<int>(SA_RESETHAND) : 0;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-}
 
 bool is_finished(const SweepEntry& entry) {
   return entry.status != SweepStatus::waiting && entry.status != SweepStatus::running;
@@ -216,7 +206,7 @@ void supervise(const Sweep& sweep, const Flags& flags) {
   SweepRecord record(sweep);
   if (flags.retry) record.retry_failed();
   record.write_results();  // what a worker that was killed could not write any more
-  stop_on_signals(/*once=*/true);
+  stop_on_signals(/*second_ends=*/true);
   Display display;
   display.show(record.entries(), count, false);
   Workers workers(sweep, count, threads);
@@ -241,7 +231,7 @@ void supervise(const Sweep& sweep, const Flags& flags) {
 
 void work(const Flags& flags) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // a worker does not outlive its sweep: it saves and ends
-  stop_on_signals(/*once=*/false);
+  stop_on_signals(/*second_ends=*/false);
   if (getppid() != flags.worker_of) return;
   SweepRecord(read_sweep(flags.first)).work({.commit = BRIDLE_COMMIT, .stop = &stop_requested});
 }

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <cmath>
-#include <csignal>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -12,6 +10,7 @@
 #include "bridle/run.h"
 #include "bridle/train.h"
 #include "progress_line.h"
+#include "stop_signals.h"
 #include "verbs.h"
 
 namespace bridle {
@@ -29,16 +28,6 @@ struct Flags {
   bool keys = false;
   bool json = false;
 };
-
-std::atomic<bool> stop_requested{false};  // set by signals
-
-void stop_on_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { stop_requested = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second one ends the process at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 // runs/NAME of the recipe's name; runs/NAME-2 and so on where that is taken.
 fs::path free_folder(const fs::path& recipe) {
@@ -145,7 +134,7 @@ void train(const Flags& flags) {
   const fs::path folder = resumed             ? *resumed
                           : flags.out.empty() ? free_folder(flags.recipe)
                                               : fs::path(flags.out);
-  stop_on_signals();
+  stop_on_signals(/*second_ends=*/true);
   RunInfo info{.command = command_of(flags),
                .version = BRIDLE_VERSION,
                .commit = BRIDLE_COMMIT,

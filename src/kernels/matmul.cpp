@@ -18,7 +18,7 @@
 #include "bridle/error.h"
 #include "kernels/aligned_buffer.h"
 #include "kernels/cpu.h"
-#include "kernels/matmul_amx.h"
+#include "kernels/tensor_factors.h"
 
 namespace bridle {
 
@@ -32,8 +32,6 @@ constexpr int64_t kWholeElements = 768 * 1024;  // up to here one chunk: the lef
 constexpr int64_t kSerialWork = 256 * 256 * 256;  // m·n·k up to which moving data between cores eats the gain
 constexpr int64_t kBatchWork = 384 * 384 * 384;  // m·n·k up to which threads take whole matrices of a batch
 constexpr int64_t kTasks = 8;  // a block is cut into at least as many, to keep several threads busy
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::string shape_of(const Tensor& t) {
   return fmt::format("[{}]", fmt::join(t.sizes().begin(), t.sizes().end(), ", "));
@@ -79,15 +77,6 @@ void check(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
 // The addend, unless it counts for nothing.
 std::optional<Tensor> effective_addend(const MatmulOptions& options) {
   return options.scale == 0.0 ? std::nullopt : options.addend;
-}
-
-amx::Element element_of(const Tensor& t) {
-  return t.scalar_type() == at::kFloat ? amx::Element::float32 : amx::Element::bfloat16;
-}
-
-// A view or copy in which the rows or the columns are consecutive.
-Tensor with_unit_stride(const Tensor& t) {
-  return t.stride(-1) == 1 || t.stride(-2) == 1 ? t : t.contiguous();
 }
 
 void* address(const Tensor& t, int64_t batch) {

@@ -12,9 +12,9 @@
 
 #include "kernels/aligned_buffer.h"
 #include "kernels/cpu.h"
-#include "kernels/matmul_amx.h"
 #include "kernels/newton_schulz_amx.h"
 #include "kernels/team.h"
+#include "kernels/tensor_factors.h"
 
 namespace bridle {
 
@@ -25,12 +25,6 @@ namespace {
 constexpr int64_t kPanelBlocks = 8;                  // 256 columns whose share of A is added at once
 constexpr int64_t kSlotElements = int64_t{1} << 17;  // that make a task worth its part of A
 constexpr int64_t kMostSlots = 8;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-amx::Element element_of(at::ScalarType dtype) {
-  return dtype == at::kFloat ? amx::Element::float32 : amx::Element::bfloat16;
-}
 
 struct Workspace {
   AlignedBuffer<uint32_t> packed;
@@ -85,12 +79,12 @@ class Iteration {
 Iteration::Iteration(const Tensor& matrix, const Tensor& out) : tall_(matrix.size(0) > matrix.size(1)) {
   const int64_t m = matrix.size(tall_ ? 1 : 0), n = matrix.size(tall_ ? 0 : 1);
   const int64_t row_stride = matrix.stride(tall_ ? 1 : 0), column_stride = matrix.stride(tall_ ? 0 : 1);
-  const amx::Element element = element_of(matrix.scalar_type());
+  const amx::Element element = element_of(matrix);
   const bool along_rows = column_stride == 1;
   rows_ = {matrix.data_ptr(), element, along_rows, m, n, along_rows ? row_stride : column_stride};
   columns_ = {matrix.data_ptr(), element, !along_rows, n, m, along_rows ? row_stride : column_stride};
   target_ = {.data = out.data_ptr(),
-             .element = element_of(out.scalar_type()),
+             .element = element_of(out),
              .rows = out.size(0),
              .columns = out.size(1),
              .stride = out.stride(0),
@@ -284,11 +278,6 @@ void Iteration::add_even(const EvenPolynomial& polynomial) {
   });
   target_.addend = columns_.data;
   write([](const uint32_t*, float*) {});
-}
-
-// The matrix, or a copy, with consecutive rows or columns.
-Tensor with_unit_stride(const Tensor& matrix) {
-  return matrix.stride(0) == 1 || matrix.stride(1) == 1 ? matrix : matrix.contiguous();
 }
 
 }  // namespace

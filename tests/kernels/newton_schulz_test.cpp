@@ -108,6 +108,7 @@ TEST_F(NewtonSchulzTest, AddsAnEvenPolynomialAndKeepsTheMatrixsDigits) {
     const double rounding = 1e-7 * w.norm().item<double>();  // of the result
     EXPECT_LT(error, 0.015 * part.norm().item<double>() + rounding) << m << " x " << n;
     EXPECT_TRUE(add_even_polynomial_bf16(w, {0.0F, 0.0F, 0.0F}).equal(w));
+    EXPECT_TRUE(add_even_polynomial_bf16(w.t().contiguous().t(), p).equal(add_even_polynomial_bf16(w, p)));
   }
 }
 

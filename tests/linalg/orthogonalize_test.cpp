@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "bridle/error.h"
 #include "bridle/linalg.h"
@@ -27,6 +28,18 @@ double largest_value(const OddPolynomial& p, double m) {
     if (square > 0.0 && square < m * m) largest = std::max(largest, p(std::sqrt(square)));
   }
   return largest;
+}
+
+TEST(Orthogonalize, TreatsTheMatricesOfABatchForThemselvesInBfloat16) {
+  for (const auto& shape : {std::vector<int64_t>{3, 40, 70}, std::vector<int64_t>{2, 90, 33}}) {
+    const Tensor batch = test::normal(shape, 5, at::kFloat);
+    const Tensor together = orthogonalize(batch, Coefficients::six_step, at::kBFloat16);
+    EXPECT_EQ(together.scalar_type(), at::kFloat);
+    for (int64_t i = 0; i < batch.size(0); ++i)
+      EXPECT_LT(largest_difference(together[i].to(at::kDouble), orthogonalize(batch[i].to(at::kDouble))),
+                0.05)
+          << i;
+  }
 }
 
 TEST(UpdateBound, IsTheSupremumOfTheCompositionRoundedUp) {
