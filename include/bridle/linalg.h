@@ -101,6 +101,9 @@ struct NormBoundOptions {
   // How far above the norm the bound may lie, as a share of it. 10⁻⁴ saves the Cholesky method most of its
   // time.
   double excess = 1e-8;
+  // Bounds to try first, one a matrix: the Cholesky method returns one that it can prove, saving most of its time, however far above
+  // the norm it lies, and looks for the norm itself only where it cannot.
+  std::vector<double> try_first = {};
 };
 
 struct NormBound {

@@ -24,23 +24,23 @@ struct Tridiagonal {
   }
 
   // By bisection, from the largest diagonal entry to Gershgorin's bound.
-  double largest_eigenvalue(size_t size) const {
+  double largest_eigenvalue(size_t size, double precision = 1e-15) const {
     double low = diagonal[0], high = diagonal[0];
     for (size_t i = 0; i < size; ++i) {
       low = std::max(low, diagonal[i]);
       high = std::max(high, diagonal[i] + (i > 0 ? below[i - 1] : 0.0) + (i + 1 < size ? below[i] : 0.0));
     }
-    for (int i = 0; i < 80 && high - low > 1e-15 * high; ++i) {
+    for (int i = 0; i < 80 && high - low > precision * high; ++i) {
       const double middle = low + (high - low) / 2;
       (is_below(middle, size) ? high : low) = middle;
     }
     return low;
   }
 
-  EigenvalueEstimate estimate() const {
+  EigenvalueEstimate estimate(double precision) const {
     const size_t size = diagonal.size();
-    const double value = largest_eigenvalue(size),
-                 before = largest_eigenvalue(std::max<size_t>(1, 3 * size / 4));
+    const double value = largest_eigenvalue(size, precision),
+                 before = largest_eigenvalue(std::max<size_t>(1, 3 * size / 4), precision);
     return {value, value > 0.0 ? (value - before) / value : 0.0, static_cast<int64_t>(size)};
   }
 };
@@ -49,7 +49,7 @@ struct Tridiagonal {
 
 EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, double wanted_uncertainty,
                                                int64_t max_steps) {
-  constexpr size_t check_every = 16;
+  constexpr size_t check_every = 8;
   const int64_t n = symmetric.size(0);
   const auto steps = static_cast<size_t>(std::min(n, max_steps));
   at::Tensor v = random_normal({n}, {.stream = Stream::power_iteration}, at::kDouble).to(symmetric.device());
@@ -64,7 +64,7 @@ EigenvalueEstimate largest_eigenvalue_estimate(const at::Tensor& symmetric, doub
     const size_t used = t.diagonal.size();
     if (used == static_cast<size_t>(n)) return {t.largest_eigenvalue(used), 0.0, static_cast<int64_t>(used)};
     if (used == steps || used % check_every == 0) {
-      const EigenvalueEstimate estimate = t.estimate();
+      const EigenvalueEstimate estimate = t.estimate(std::max(1e-15, 1e-3 * wanted_uncertainty));
       if (used == steps || estimate.uncertainty <= wanted_uncertainty) return estimate;
     }
     w.sub_(v, alpha);

@@ -24,17 +24,17 @@ struct ProofScope {
 // Squares and their sums neither overflow nor come near the underflow threshold: true of all float32 weights.
 constexpr int kSafeExponent = 200;
 
-std::optional<NormBound> bound_one(const Tensor& matrix, const NormBoundOptions& options) {
+std::optional<NormBound> bound_one(const Tensor& matrix, const NormBoundOptions& options, double try_first) {
   const auto scaled = scaled_exactly(matrix);
   if (!scaled) return std::nullopt;
   const auto run = [&]() -> std::optional<UpperBound> {
     switch (options.method) {
       case BoundMethod::cholesky:
-        return norm_by_cholesky(scaled->matrix, options.excess);
+        return norm_by_cholesky(scaled->matrix, options.excess, std::ldexp(try_first, -scaled->exponent));
       case BoundMethod::gram:
-        return norm_by_gram_iteration(scaled->matrix);
+        return norm_by_gram_iteration(scaled->matrix.to(at::kDouble));
       case BoundMethod::svd:
-        return norm_by_svd(scaled->matrix);
+        return norm_by_svd(scaled->matrix.to(at::kDouble));
     }
     return std::nullopt;
   };
@@ -69,7 +69,7 @@ std::optional<Scaled> scaled_exactly(const Tensor& matrix) {
   if (!std::isfinite(largest)) return std::nullopt;
   int exponent = 0;
   std::frexp(largest, &exponent);  // largest < 2^exponent; 0 for a zero matrix
-  if (std::abs(exponent) <= kSafeExponent) return Scaled{matrix.to(at::kDouble), 0};
+  if (std::abs(exponent) <= kSafeExponent) return Scaled{matrix, 0};
   // Two factors, because 2^-exponent alone may not be representable.
   const int half = exponent / 2;
   const Tensor scaled =
@@ -92,9 +92,16 @@ const char* bound_method_name(BoundMethod method) {
 std::vector<std::optional<NormBound>> spectral_norm_bounds(const Tensor& matrices,
                                                            const NormBoundOptions& options) {
   require_matrix(matrices, "spectral_norm_bound");
+  const std::vector<Tensor> each = as_batch(matrices).unbind(0);
+  const std::vector<double>& first = options.try_first;
+  if (!first.empty() && first.size() != each.size()) {
+    throw InputError("spectral_norm_bounds", fmt::format("takes one bound to try a matrix, got {} for {}",
+                                                         first.size(), each.size()));
+  }
   const ProofScope scope;
   std::vector<std::optional<NormBound>> bounds;
-  for (const Tensor& matrix : as_batch(matrices).unbind(0)) bounds.push_back(bound_one(matrix, options));
+  for (size_t i = 0; i < each.size(); ++i)
+    bounds.push_back(bound_one(each[i], options, first.empty() ? 0.0 : first[i]));
   return bounds;
 }
 
@@ -105,8 +112,7 @@ std::optional<NormBound> spectral_norm_bound(const Tensor& matrix, const NormBou
         "spectral_norm_bound",
         fmt::format("takes one matrix, got a batch of {}: use spectral_norm_bounds", matrix.size(0)));
   }
-  const ProofScope scope;
-  return bound_one(matrix.dim() == 3 ? matrix.squeeze(0) : matrix, options);
+  return spectral_norm_bounds(matrix, options).front();
 }
 
 bool prove_spectral_norm(const Tensor& matrices, double limit) {
@@ -128,7 +134,7 @@ std::optional<UpperBound> row_rms_bound(const Tensor& table) {
   const ProofScope scope;
   const auto scaled = scaled_exactly(table);
   if (!scaled) return std::nullopt;
-  const Tensor& rows = scaled->matrix;
+  const Tensor rows = scaled->matrix.to(at::kDouble);
   const double largest = rows.square().sum(-1).max().item<double>();
   const auto columns = static_cast<double>(rows.size(-1));
   const UpperBound sum = UpperBound(largest) * (1.0 + UpperBound(rounding_error(rows.size(-1) + 2))) +

@@ -1,5 +1,5 @@
-// Pieces that the methods of spectral_norm_bound share. All matrices here are float64 with finite entries of
-// size at most 2, so that nothing overflows and what underflows is far below the error terms.
+// Pieces that the methods of spectral_norm_bound share. All matrices here have finite entries of moderate size, so that nothing
+// overflows in float64 and what underflows is far below the error terms.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,15 +21,16 @@ double rounding_error(int64_t k);
 UpperBound sum_bound(const Tensor& nonnegative);
 UpperBound sum_of_squares_bound(const Tensor& values);
 
-// The matrix in float64, divided by a power of two where its size asks for it; none for NaN and Inf.
+// The matrix, divided by a power of two where its size asks for it; none for NaN and Inf.
 struct Scaled {
-  Tensor matrix;
+  Tensor matrix;  // float64, or narrower as it was
   int exponent;
 };
 std::optional<Scaled> scaled_exactly(const Tensor& matrix);
 
 // Each returns a bound of σ of the scaled matrix; none if the method failed.
-std::optional<UpperBound> norm_by_cholesky(const Tensor& scaled, double most_excess = 1e-8);
+std::optional<UpperBound> norm_by_cholesky(const Tensor& scaled, double most_excess = 1e-8,
+                                           double try_first = 0.0);
 std::optional<UpperBound> norm_by_gram_iteration(const Tensor& scaled);
 std::optional<UpperBound> norm_by_svd(const Tensor& scaled);
 

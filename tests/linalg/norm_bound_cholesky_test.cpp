@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "linalg/norm_bound.h"
 #include "support.h"
@@ -22,6 +23,31 @@ TEST(NormByCholesky, ClustersAtTheTopDoNotDefeatTheGuess) {
     EXPECT_GE(norm, test::spectral_norm(w) * (1 - 1e-14));
     EXPECT_LE(norm, 1.0 + 1e-8);
   }
+}
+
+TEST(NormByCholesky, ABoundToTryFirstIsProvedOrPassedOver) {
+  for (const auto& [m, n] : {std::pair{200, 200}, {150, 300}, {300, 40}}) {
+    const Tensor w = test::normal({m, n}, 3).to(at::kDouble);
+    const double norm = test::spectral_norm(w);
+    for (const double share : {-1.0, 0.0, 0.5, 0.9999, 1 - 1e-12, std::nan("")}) {
+      const auto bound = norm_by_cholesky(w, 1e-3, share * norm);
+      ASSERT_TRUE(bound);
+      EXPECT_GE(bound->to_double(), norm * (1 - 1e-14)) << share;
+      EXPECT_LE(bound->to_double(), norm * (1 + 1e-3)) << share;
+    }
+    for (const double share : {1 + 1e-9, 1.01, 1e40})
+      EXPECT_EQ(norm_by_cholesky(w, 1e-3, share * norm)->to_double(), share * norm);
+  }
+}
+
+TEST(NormByCholesky, OneBoundToTryAMatrix) {
+  const Tensor w = test::normal({3, 20, 30}, 4);
+  const double norm = test::spectral_norm(w[0]);
+  const auto bounds = spectral_norm_bounds(w, {.excess = 1e-3, .try_first = {1.5 * norm, 1e-3, 1e30}});
+  EXPECT_EQ(bounds[0]->value.to_double(), 1.5 * norm);
+  EXPECT_NEAR(bounds[1]->value.to_double() / test::spectral_norm(w[1]), 1.0, 1e-3);
+  EXPECT_EQ(bounds[2]->value.to_double(), 1e30);
+  EXPECT_THROW(spectral_norm_bounds(w, {.try_first = {1.0}}), InputError);
 }
 
 // All ones, but for a last row and column that hold a single 1: the norm is √(mn) exactly, the Frobenius norm a little more.
