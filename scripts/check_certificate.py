@@ -15,7 +15,7 @@ TRANSFORMER = dict(initialization=("orthogonal", "normal"), final_scale=1.0, res
     vocab_size=0, real_vocab_size=0, hidden_size=256, num_hidden_layers=3, num_attention_heads=4, intermediate_size=0,
     max_position_embeddings=0, positions=("rope", "learned", "none"), rope_theta=10000.0, hidden_act=tuple(SLOPES),
     activation_divisor=1.1289, softmax_scale=1.0, attention_output_scale=1 / 3, attention_alpha=0.0, mlp_alpha=0.0,
-    position_bias=False, position_bias_offsets=0, position_bias_start=0.0, position_bias_dilation=1,
+    position_bias=False, position_bias_offsets=0, position_bias_start=0.0, position_bias_dilation=1, logit_bias=False,
     norm=("none", "tanh", "rms_norm", "layer_norm"), norm_epsilon=1e-5, learnable_scales=False, bias=False, tie_embeddings=False)
 def need(condition, message):
     if not condition: raise AssertionError(message)  # the certificate does not hold
@@ -120,7 +120,9 @@ def walk(o, tensors, take, token, domain):
         return after(name, [rest * a + share * b for a, b in zip(x, y)])
     def head(name, x, outputs, inputs):  # the stretch to any one logit is the last thing it gives
         final = scale("final_scale", o.final_scale)
-        after(name, [final * number for number in linear(name, x, outputs, inputs, bias=False)])
+        a, lipschitz = (final * number for number in linear(name, x, outputs, inputs, bias=False))
+        if not n and o.logit_bias: a += take("euclidean", "logit_bias", outputs) * root(Fraction(1, outputs))
+        after(name, (a, lipschitz))
         return layers, x[1] * take("largest_row_rms", name + ".weight", outputs, inputs) * inputs * final
     x, table, inner = (domain, Fraction(1)), "model.embed_tokens.weight", o.intermediate_size or 4 * d
     need(token >= (o.input_bound if n else take("largest_row_rms", table, o.vocab_size, d)),

@@ -77,7 +77,7 @@ at::Tensor random_weight(const Param& param, bool trained, Dice& dice) {
 std::unique_ptr<Model> random_network(ModelOptions options, bool trained, Dice& dice) {
   const bool even = options.hidden_size / options.num_attention_heads % 2 == 0;
   options.positions = dice.one_of({even ? "rope" : "none", "none", "learned"});
-  options.position_bias = dice.below(3) == 0;
+  options.position_bias = options.logit_bias = dice.below(3) == 0;
   options.final_scale = dice.one_of({1.0, -1.5});
   auto model = make_model(options, 1);
   const at::NoGradGuard no_gradients;
@@ -85,6 +85,7 @@ std::unique_ptr<Model> random_network(ModelOptions options, bool trained, Dice& 
     if (is_matrix(param.role)) param.tensor.copy_(random_weight(param, trained, dice));
     if (param.role == Role::position_bias)
       param.tensor.copy_(normal(param.tensor.sizes(), dice.seed()).mul(3.0));
+    if (param.role == Role::logit_bias) param.tensor.copy_(normal(param.tensor.sizes(), 7).mul(5.0));
     if (param.role == Role::position_embedding) param.tensor.mul_(dice.between(0.0, 0.5));
   }
   return model;

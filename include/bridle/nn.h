@@ -51,6 +51,7 @@ struct ModelOptions {
   double position_bias_start =
       0.0;  // head h of block b begins with this logit for the token h·dilation^b places back
   int64_t position_bias_dilation = 1;
+  bool logit_bias = false;    // learned, added to the logits; free in the bound
   std::string norm = "none";  // before each branch and the head: none, tanh, rms_norm, layer_norm
   double norm_epsilon = 1e-5;
   bool learnable_scales = false;  // attention output scale and final scale become parameters

@@ -25,6 +25,7 @@ enum class Role {
   embedding,
   position_embedding,
   position_bias,
+  logit_bias,
   bias,
   gain,
 };

@@ -35,6 +35,8 @@ const char* role_name(Role role) {
       return "position_embedding";
     case Role::position_bias:
       return "position_bias";
+    case Role::logit_bias:
+      return "logit_bias";
     case Role::bias:
       return "bias";
     case Role::gain:

@@ -77,7 +77,11 @@ UpperBound CapNorms::largest_entry(const Param& vector) {
   return vector.role == Role::position_bias ? UpperBound(0.0) : find(vector).cap;
 }
 
-UpperBound CapNorms::euclidean(const Param& vector) { return find(vector).cap * root(vector.tensor.numel()); }
+// A bias of the logits moves them, and nothing that a cap is for.
+UpperBound CapNorms::euclidean(const Param& vector) {
+  if (vector.role == Role::logit_bias) return 0.0;
+  return find(vector).cap * root(vector.tensor.numel());
+}
 
 std::vector<UpperBound> CapNorms::euclidean_heads(const Param& vector, int64_t heads) {
   return std::vector<UpperBound>(static_cast<size_t>(heads),

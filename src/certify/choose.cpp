@@ -10,9 +10,9 @@
 namespace bridle {
 namespace {
 
-const std::vector<std::string> kKeys{
-    "position_bias", "attention_output_scale", "softmax_scale", "attention_alpha",
-    "mlp_alpha",     "num_hidden_layers",      "final_scale"};
+const std::vector<std::string> kKeys{"position_bias",     "logit_bias",      "attention_output_scale",
+                                     "softmax_scale",     "attention_alpha", "mlp_alpha",
+                                     "num_hidden_layers", "final_scale"};
 
 std::set<std::string> parse(const std::string& text) {
   if (text == "all") return {kKeys.begin(), kKeys.end()};
@@ -33,6 +33,7 @@ std::set<std::string> parse(const std::string& text) {
 ModelOptions chosen_for_budget(ModelOptions model, const std::string& keys) {
   const std::set<std::string> chosen = parse(keys);
   if (chosen.contains("position_bias")) model.position_bias = true;
+  if (chosen.contains("logit_bias")) model.logit_bias = true;
   if (chosen.contains("attention_output_scale")) model.attention_output_scale = 1.0;
   if (chosen.contains("softmax_scale")) model.softmax_scale = 1.0;
   if (chosen.contains("attention_alpha")) model.attention_alpha = 0.5;

@@ -100,13 +100,15 @@ constexpr int64_t kGradientColumns = 256;
 
 // Mean-free cross-entropy: adds up −log p(target) and hits, and writes softmax − onehot, zero outside.
 struct LossTask {
-  const float* logits = nullptr;  // [rows, stride]
+  float* logits = nullptr;  // [rows, stride]; the bias is added to them in place
   int64_t stride = 0;
   int64_t rows = 0;     // padded
   int64_t tokens = 0;   // rows that count
   int64_t classes = 0;  // columns that count
   int64_t columns = 0;  // padded
   const int64_t* targets = nullptr;
+  const float* bias = nullptr;   // [columns], added to every row; or null
+  float* d_bias = nullptr;       // [columns], added to where there is a bias and a gradient
   Bfloat16* gradient = nullptr;  // [rows, gradient_stride]; null: not wanted
   int64_t gradient_stride = 0;
   double loss = 0.0;

@@ -26,12 +26,15 @@ BRIDLE_INLINE bool is_first(const float* logits, int64_t target, float largest) 
 
 void cross_entropy(LossTask& task) {
   for (int64_t row = 0; row < task.rows; ++row) {
-    const float* logits = task.logits + row * task.stride;
+    float* logits = task.logits + row * task.stride;
     uint16_t* gradient = task.gradient == nullptr ? nullptr : task.gradient + row * task.gradient_stride;
     if (row >= task.tokens) {
       if (gradient != nullptr) std::memset(gradient, 0, static_cast<size_t>(task.columns) * 2);
       continue;
     }
+    if (task.bias != nullptr)
+      for (int64_t j = 0; j < task.columns; j += kLanes)
+        store(logits + j, load(logits + j) + load(task.bias + j));
     Floats most = splat(-INFINITY);
     for (int64_t j = 0; j < task.columns; j += kLanes) most = larger(most, logits_at(task, logits, j));
     const float largest = largest_of(most);
@@ -50,7 +53,10 @@ void cross_entropy(LossTask& task) {
     for (int64_t j = 0; j < task.columns; j += kLanes) {
       const Floats x = logits_at(task, logits, j);
       const Floats p = exponential(x - largest) * share;
-      store(gradient + j, count_up(static_cast<int32_t>(j)) == static_cast<int32_t>(target) ? p - 1.0F : p);
+      const Floats difference =
+          count_up(static_cast<int32_t>(j)) == static_cast<int32_t>(target) ? p - 1.0F : p;
+      store(gradient + j, difference);
+      if (task.d_bias != nullptr) store(task.d_bias + j, load(task.d_bias + j) + difference);
     }
   }
 }

@@ -40,6 +40,7 @@ void FusedSums::start(const FusedModel& model) {
   std::fill_n(embedding, model.options.vocab_size * model.size, 0.0F);
   if (positions != nullptr) std::fill_n(positions, rows_ * model.size, 0.0F);
   if (bias != nullptr) std::fill_n(bias, model.bias.size(), 0.0F);
+  logit_bias.assign(model.logit_bias.size(), 0.0F);
 }
 
 template <class Visit>
@@ -224,6 +225,9 @@ FusedGroup::Loss FusedGroup::loss(const int64_t* targets, FusedSums* sums) {
         {.epilogue = Epilogue::logits, .factor = scale, .stream = logits_, .stream_stride = model_.classes},
         0, rows);
     std::vector<LossTask> tasks;
+    const size_t biases = model_.logit_bias.size();
+    std::vector<float> d_bias;  // of each task, added up in their order
+    if (sums != nullptr) d_bias.assign(static_cast<size_t>((rows + kBlock - 1) / kBlock) * biases, 0.0F);
     for (int64_t row = top; row < top + rows; row += kBlock) {
       const int64_t sequence = row / shape_.rows, position = row % shape_.rows;
       tasks.push_back({.logits = logits_ + (row - top) * model_.classes,
@@ -233,6 +237,8 @@ FusedGroup::Loss FusedGroup::loss(const int64_t* targets, FusedSums* sums) {
                        .classes = model_.options.real_vocab_size,
                        .columns = model_.classes,
                        .targets = targets + sequence * shape_.length + position,
+                       .bias = biases == 0 ? nullptr : model_.logit_bias.data(),
+                       .d_bias = d_bias.empty() ? nullptr : d_bias.data() + tasks.size() * biases,
                        .gradient = sums == nullptr ? nullptr : d_logits_.row(row - top),
                        .gradient_stride = d_logits_.stride});
     }
@@ -243,6 +249,7 @@ FusedGroup::Loss FusedGroup::loss(const int64_t* targets, FusedSums* sums) {
       total.hits += task.hits;
     }
     if (sums == nullptr) continue;
+    for (size_t i = 0; i < d_bias.size(); ++i) sums->logit_bias[i % biases] += d_bias[i];
     const LinearTask back{.epilogue = Epilogue::residual,
                           .factor = scale,
                           .out = d_out_.row(top),

@@ -14,11 +14,12 @@ struct FusedSums {
   void start(
       const FusedModel& model);  // a new step: embeddings and biases begin at zero, matrices are overwritten
 
-  std::vector<float*> matrices;  // in the order of FusedModel::weights()
-  float* embedding = nullptr;    // [vocabulary, size]
-  float* positions = nullptr;    // [rows, size], or null
-  float* bias = nullptr;         // as FusedModel::bias, or null
-  bool empty = true;             // no group has been added
+  std::vector<float*> matrices;   // in the order of FusedModel::weights()
+  float* embedding = nullptr;     // [vocabulary, size]
+  float* positions = nullptr;     // [rows, size], or null
+  float* bias = nullptr;          // as FusedModel::bias, or null
+  std::vector<float> logit_bias;  // as FusedModel::logit_bias
+  bool empty = true;              // no group has been added
 
  private:
   Arena memory_;

@@ -63,6 +63,10 @@ FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Para
   head_param = places.at("lm_head.weight");
   head.emplace(std::vector{tensor(head_param)}, FusedWeight::Left::in, options.real_vocab_size);
   if (options.positions == "learned") positions_param = places.at("model.embed_positions.weight");
+  if (options.logit_bias) {
+    logit_bias_param = places.at("logit_bias");
+    logit_bias.assign(static_cast<size_t>(classes), 0.0F);
+  }
   int64_t bytes = 0;
   for (const FusedWeight* weight : weights()) bytes += weight->bytes();
   packed_.reserve(bytes);
@@ -132,6 +136,10 @@ void FusedModel::pack(const Team& team) {
     for (int64_t i = item * together; i < std::min(count, (item + 1) * together); ++i)
       pieces[static_cast<size_t>(i)].first->pack_piece(pieces[static_cast<size_t>(i)].second, kernels);
   });
+  if (logit_bias_param) {
+    const at::Tensor values = params[*logit_bias_param].tensor.detach().contiguous();
+    std::copy_n(static_cast<const float*>(values.data_ptr()), values.numel(), logit_bias.begin());
+  }
   for (size_t layer = 0; layer < layers.size() && !bias.empty(); ++layer) {
     const at::Tensor table = params[*layers[layer].bias_param].tensor.detach().contiguous();
     const int64_t offsets = table.size(1);

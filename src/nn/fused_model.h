@@ -32,7 +32,7 @@ struct FusedModel {
   FusedModel(const ModelOptions& model_options, const std::vector<Param>& model_params,
              const StepKernels& step_kernels);
 
-  // The fused pass has no norms, biases, learned scales or tied embeddings.
+  // The fused pass has no norms, biases of layers, learned scales or tied embeddings.
   static bool supports(const ModelOptions& options);
 
   FusedShape shape_of(int64_t batch, int64_t length) const;
@@ -56,11 +56,12 @@ struct FusedModel {
   std::vector<FusedLayer> layers;
   std::optional<FusedWeight> head;
   size_t embedding_param = 0, head_param = 0;
-  std::optional<size_t> positions_param;
+  std::optional<size_t> positions_param, logit_bias_param;
 
   int64_t rows = 0;                 // that the tables are for
   std::vector<float> cosine, sine;  // [rows, head_size/2]; empty without rope
   std::vector<float> bias;          // [layers, heads, 2·rows], see AttentionTask; empty without
+  std::vector<float> logit_bias;    // [classes], or empty
 
   const float* bias_of(size_t layer, int64_t which) const {
     return bias.empty() ? nullptr : bias.data() + bias_at(layer, which);

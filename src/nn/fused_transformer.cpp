@@ -162,6 +162,9 @@ std::vector<at::Tensor> FusedTransformer::gradients(const Team& team, double tar
                       {result[model_.head_param].narrow(0, 0, o.real_vocab_size)});
   copy_rows(slots_of([](const FusedSums& s) { return s.embedding; }), model_.size, mean,
             result[model_.embedding_param], o.vocab_size);
+  if (model_.logit_bias_param)
+    copy_rows(slots_of([](const FusedSums& s) { return s.logit_bias.data(); }), model_.classes, mean,
+              result[*model_.logit_bias_param].unsqueeze(0), 1);
   if (model_.positions_param)
     copy_rows(slots_of([](const FusedSums& s) { return s.positions; }), model_.size, mean,
               result[*model_.positions_param], shape_.length);

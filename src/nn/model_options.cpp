@@ -31,6 +31,7 @@ Settings model_settings(ModelOptions& o, const std::string& prefix) {
       {"position_bias_start", &o.position_bias_start,
        "head h of block b begins with this logit for the token h·dilation^b places back"},
       {"position_bias_dilation", &o.position_bias_dilation, "of position_bias_start"},
+      {"logit_bias", &o.logit_bias, "learned bias of the logits"},
       {"norm", &o.norm, "before each branch: none, tanh, rms_norm or layer_norm"},
       {"norm_epsilon", &o.norm_epsilon, "ε of the norms"},
       {"learnable_scales", &o.learnable_scales, "attention output scale and final scale are learned"},

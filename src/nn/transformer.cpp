@@ -29,6 +29,8 @@ Transformer::Transformer(const ModelOptions& options, std::optional<uint64_t> se
     head_.emplace(weights, "lm_head",
                   LinearOptions{.role = Role::head, .out = options.vocab_size, .in = options.hidden_size});
   final_scale_.emplace(weights, "final_scale", options.final_scale);
+  if (options.logit_bias)
+    logit_bias_ = weights.vector("logit_bias", Role::logit_bias, {options.real_vocab_size}, 0.0);
 }
 
 Param Transformer::head() const {
@@ -61,8 +63,8 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
   }
   if (cache != nullptr) cache->length += x.size(1);
   x = norm_->forward(x);
-  const at::Tensor logits = at::linear(x, head().tensor.to(x.scalar_type()));
-  return seen("lm_head", final_scale_->forward(logits));
+  const at::Tensor logits = final_scale_->forward(at::linear(x, head().tensor.to(x.scalar_type())));
+  return seen("lm_head", logit_bias_ ? logits.add(logit_bias_->tensor.to(x.scalar_type())) : logits);
 }
 
 std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
@@ -87,7 +89,10 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
   walk.largest_logit = one_logit(x.lipschitz, walk.norms.largest_row_rms(rows), options_.hidden_size) *
                        final_scale_->magnitude(walk);
   x = x.affine(walk.norms.matrix(rows) * root_of_ratio(options_.hidden_size, rows.tensor.size(0)));
-  return walk.pass("lm_head", final_scale_->bound(x, walk));
+  x = final_scale_->bound(x, walk);
+  if (logit_bias_)
+    x = x.affine(1.0, walk.norms.euclidean(*logit_bias_) * root_of_ratio(1, rows.tensor.size(0)));
+  return walk.pass("lm_head", x);
 }
 
 }  // namespace bridle

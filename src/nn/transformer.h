@@ -48,6 +48,7 @@ class Transformer : public Model {
   std::unique_ptr<Norm> norm_;
   std::optional<Linear> head_;  // none: the embedding
   std::optional<Scale> final_scale_;
+  std::optional<Param> logit_bias_;
   mutable std::once_flag fused_made_;
   mutable std::unique_ptr<FusedTransformer> fused_;
 };

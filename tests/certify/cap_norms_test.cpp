@@ -81,6 +81,8 @@ TEST(NormsOfCaps, AreRefusedWhereNothingCaps) {
   EXPECT_ERROR(caps.largest_entry(gain), PromiseError, "nothing caps gain");
   const Param free{.name = "bias", .tensor = test::normal({2, 8}, 1), .role = Role::position_bias};
   EXPECT_EQ(caps.largest_entry(free).to_double(), 0.0);
+  const Param moves{.name = "logit_bias", .tensor = test::normal({8}, 1), .role = Role::logit_bias};
+  EXPECT_EQ(caps.euclidean(moves).to_double(), 0.0);
 }
 
 }  // namespace

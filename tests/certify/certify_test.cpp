@@ -29,7 +29,7 @@ std::vector<ModelOptions> families() {
   list[5].residual = "plain";
   list[5].norm = "tanh";
   list[6].learnable_scales = true;
-  list[6].position_bias = true;
+  list[6].position_bias = list[6].logit_bias = true;
   list[7].hidden_act = "relu";
   list[7].real_vocab_size = list[7].vocab_size - 3;
   list[8].hidden_act = "gelu";

@@ -15,6 +15,8 @@ TEST(ABudgetsChoice, TouchesOnlyWhatTheRecipeAllows) {
   EXPECT_EQ(chosen_for_budget(model, "").final_scale, 8.0);
   const ModelOptions some = chosen_for_budget(model, "position_bias, mlp_alpha");
   EXPECT_TRUE(some.position_bias);
+  EXPECT_FALSE(some.logit_bias);
+  EXPECT_TRUE(chosen_for_budget(model, "logit_bias").logit_bias);
   EXPECT_EQ(some.mlp_alpha, 0.5);
   EXPECT_EQ(some.attention_alpha, model.attention_alpha);
   EXPECT_EQ(some.attention_output_scale, model.attention_output_scale);

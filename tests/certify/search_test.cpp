@@ -35,7 +35,7 @@ std::vector<ModelOptions> all_kinds() {
   gpt.residual = "plain";
   gpt.bias = gpt.tie_embeddings = true;
   ModelOptions biased = test::small_transformer();
-  biased.position_bias = biased.learnable_scales = true;
+  biased.position_bias = biased.logit_bias = biased.learnable_scales = true;
   biased.norm = "tanh";
   biased.positions = "none";
   ModelOptions padded = test::small_transformer();

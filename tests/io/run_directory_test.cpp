@@ -48,7 +48,7 @@ TEST(ModelFiles, NeedOnlyTheContractsKeys) {
   nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
   for (const char* key : {"positions", "residual", "norm", "norm_epsilon", "learnable_scales", "bias",
                           "tie_embeddings", "dropout", "initialization", "position_bias_offsets",
-                          "position_bias_start", "position_bias_dilation"})
+                          "position_bias_start", "position_bias_dilation", "logit_bias"})
     config.erase(key);
   write_file(folder / "config.json", config.dump());
   EXPECT_EQ(read_model(folder)->params().size(), 14U);

@@ -90,6 +90,7 @@ std::vector<Case> cases() {
   add("ragged sizes", 5, 45, [](ModelOptions& o) {
     o.vocab_size = 41;
     o.real_vocab_size = 37;
+    o.logit_bias = true;
     o.hidden_size = 40;
     o.num_attention_heads = 2;
     o.intermediate_size = 50;
@@ -97,6 +98,7 @@ std::vector<Case> cases() {
   add("position bias, farther than its table", 9, 50, [](ModelOptions& o) {
     o.position_bias = true;
     o.position_bias_offsets = 20;
+    o.logit_bias = true;
     o.positions = "none";
   });
   add("learned positions, plain residual, relu", 4, 33, [](ModelOptions& o) {
@@ -134,7 +136,8 @@ TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
                              .num_hidden_layers = 2,
                              .num_attention_heads = 2,
                              .max_position_embeddings = 64,
-                             .position_bias = true};
+                             .position_bias = true,
+                             .logit_bias = true};
   const auto model = trained_like(options);
   const int before = at::get_num_threads();
   for (const int64_t batch : {2, 21}) {  // all threads on one group, and groups of their own

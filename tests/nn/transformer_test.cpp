@@ -37,7 +37,7 @@ ModelOptions nanogpt() {
 
 TEST(TransformerModel, GradientsAreThoseOfFiniteDifferences) {
   ModelOptions extras = test::small_transformer();
-  extras.position_bias = extras.learnable_scales = true;
+  extras.position_bias = extras.logit_bias = extras.learnable_scales = true;
   extras.norm = "rms_norm";
   for (const ModelOptions& options : {test::small_transformer(), extras, nanogpt()}) {
     const auto model = make_model(options, 1, at::kDouble);
@@ -72,7 +72,7 @@ TEST(TransformerModel, HasHuggingFacesNamesInTheOrderOfTheSignal) {
 // The whole network as a function of the embedded sequence: we move the rows that its tokens read.
 TEST(TransformerModel, StretchStaysBelowTheBound) {
   ModelOptions biased = test::small_transformer();
-  biased.position_bias = true;
+  biased.position_bias = biased.logit_bias = true;
   biased.softmax_scale = 3.0;
   ModelOptions gpt = nanogpt();
   gpt.tie_embeddings = false;
