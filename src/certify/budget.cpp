@@ -99,14 +99,15 @@ std::vector<double> Budget::costs() const {
   return costs;
 }
 
-// A cap that lies above its weight's norm comes down towards it, by at most `rate`. The norm is an estimate: some room is
-// left, and where that is not enough the proof of the step repairs.
+// A cap that lies above its weight's norm comes down towards it, by at most `rate`, and never below it: a constraint that is
+// prepared for what a step can add to the cap would not bring it back.
 void Budget::tighten(double rate) {
-  constexpr double room = 1.02;
+  constexpr double excess = 5e-3, room = 1.02;
   for (size_t i = 0; i < params_.size(); ++i) {
     if (!is_matrix(params_[i].role)) continue;
-    const at::Tensor blocks = params_[i].block_view().detach();
-    const double norm = spectral_norm_estimate(blocks).max().item<double>() / params_[i].unit();
+    double norm = 0.0;
+    for (const auto& bound : spectral_norm_bounds(params_[i].block_view().detach(), {.excess = excess}))
+      norm = std::max(norm, bound ? bound->value.to_double() / params_[i].unit() : caps_[i]);
     caps_[i] = std::min(caps_[i], std::max({room * norm, caps_[i] * std::exp(-rate), kLeastCap}));
   }
 }
