@@ -17,7 +17,8 @@ enum class Stream : uint16_t {
   search,
   labels,
   sampling,
-  test
+  test,
+  token_noise
 };
 
 struct RandomKey {

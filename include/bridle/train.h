@@ -26,6 +26,7 @@ struct DataOptions {
   int64_t batch_size = 64;
   std::string order = "random";  // random, shuffled, sequential
   double held_out = 0.0;
+  double token_noise = 0.0;
   bool standardize = false;
   double random_labels = 0.0;
 };

@@ -23,6 +23,8 @@ Settings data_settings(DataOptions& o) {
       {"data.batch_size", &o.batch_size, "sequences or images in a batch"},
       {"data.order", &o.order, "random, shuffled or sequential"},
       {"data.held_out", &o.held_out, "share of the training part that is kept back, to choose settings by"},
+      {"data.token_noise", &o.token_noise,
+       "text: share of tokens that training reads wrongly, against overfitting"},
       {"data.standardize", &o.standardize, "images: channels with mean 0 and deviation 1"},
       {"data.random_labels", &o.random_labels, "images: share of training labels drawn at random"}};
 }
@@ -249,6 +251,10 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                                ? options.model
                                : chosen_for_budget(options.model, options.constraint.choose));
   order_named(options.data.order);
+  const double noise = options.data.token_noise;
+  check_range("data.token_noise", noise >= 0.0 && noise < 1.0, noise, "is a share, at least 0 and below 1");
+  if (images && noise > 0.0)
+    throw InputError("settings", fmt::format("data.token_noise = {}; images have no tokens", noise));
   check_one_of("training.precision", options.training.precision, {"float32", "bfloat16"});
   check_at_least("training.steps", options.training.steps, 1);
   check_at_least("training.accumulate", options.training.accumulate, 1);

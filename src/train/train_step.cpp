@@ -6,13 +6,20 @@
 
 #include "base/stopwatch.h"
 #include "bridle/error.h"
+#include "train/token_noise.h"
 
 namespace bridle {
 namespace {
 
-Batch next_batch(TrainState& state) {
+Batch next_batch(TrainState& state, int64_t which) {
   Stopwatch watch(state.times);
   Batch batch = state.loader->next();
+  const RunOptions& options = state.options;
+  if (options.data.token_noise > 0.0) {
+    const auto number = static_cast<uint64_t>(state.step * options.training.accumulate + which);
+    batch.inputs = with_wrong_tokens(batch.inputs, options.data.token_noise, options.model.real_vocab_size,
+                                     {options.training.seed, Stream::token_noise, number});
+  }
   watch.lap(&StepTimes::data);
   return batch;
 }
@@ -20,10 +27,10 @@ Batch next_batch(TrainState& state) {
 // The mean over `accumulate` batches.
 LossAndGradients accumulated(TrainState& state) {
   Pass pass = state.pass();
-  LossAndGradients total = loss_and_gradients(*state.model, next_batch(state), pass);
+  LossAndGradients total = loss_and_gradients(*state.model, next_batch(state, 0), pass);
   const int64_t batches = state.options.training.accumulate;
   for (int64_t i = 1; i < batches; ++i) {
-    const LossAndGradients more = loss_and_gradients(*state.model, next_batch(state), pass);
+    const LossAndGradients more = loss_and_gradients(*state.model, next_batch(state, i), pass);
     total.loss += more.loss;
     total.accuracy += more.accuracy;
     for (size_t j = 0; j < total.gradients.size(); ++j) total.gradients[j].add_(more.gradients[j]);
