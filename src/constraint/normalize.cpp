@@ -20,7 +20,7 @@ constexpr double kExcess = 1e-3;
 // A weight at its cap grows in a step by about as much as in the last one. That it has grown by no more than a little more is quickly
 // proved, and it is divided by that. What is tried sinks, faster and faster, until the proof fails and the norm itself is looked for
 // again: nothing is shrunk for long that no longer grows, and a weight inside its cap is soon tried at the cap alone.
-constexpr double kRoom = 1.1, kFirstSink = 0.97;
+constexpr double kRoom = 1.1, kFirstSink = 0.93;
 constexpr double kMostGrowth = 0.1;  // beyond, it was no usual step: a first one, or a cap that has moved
 
 class NormalizeByBound : public Constraint {
@@ -30,7 +30,11 @@ class NormalizeByBound : public Constraint {
     return {sigma_max, "divided by a bound from above"};
   }
   Tensor state() const override { return growth_.defined() ? growth_.clone() : growth_; }
-  void set_state(const Tensor& state) override { growth_ = state.to(at::kDouble).clone(); }
+  void set_state(const Tensor& state) override {
+    const bool ours = state.dim() == 2 && state.size(1) == 2 && state.min().item<double>() >= 0.0 &&
+                      state.max().item<double>() <= 1.0;
+    growth_ = ours ? state.to(at::kDouble).clone() : Tensor();
+  }
 
  protected:
   Tensor project(const Task& task) override {

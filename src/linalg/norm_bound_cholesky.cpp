@@ -95,7 +95,8 @@ std::optional<UpperBound> norm_by_cholesky(const Tensor& scaled, double most_exc
   const auto n = static_cast<double>(g.matrix.size(0));
   // Of the square of the norm, hence twice the share; the rest is for the Gram matrix's error.
   const double least = std::max(1e-10, 4 * n * n * kUnitRoundoff), most = std::max(least, 1.5 * most_excess);
-  if (proves_at_most(g, square_below(try_first, g.error))) return UpperBound(try_first);
+  const bool given = try_first > 0.0 && std::isfinite(try_first);
+  if (given && proves_at_most(g, square_below(try_first, g.error))) return UpperBound(try_first);
   const Tensor whole = mirrored(g.matrix);
   if (most_excess > 1e-6) {  // a quick guess, and one try at what the caller allows
     const EigenvalueEstimate quick = largest_eigenvalue_estimate(whole, most / 4);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 namespace bridle {
@@ -249,7 +250,9 @@ FusedGroup::Loss FusedGroup::loss(const int64_t* targets, FusedSums* sums) {
       total.hits += task.hits;
     }
     if (sums == nullptr) continue;
-    for (size_t i = 0; i < d_bias.size(); ++i) sums->logit_bias[i % biases] += d_bias[i];
+    for (auto from = d_bias.cbegin(); from != d_bias.cend(); from += static_cast<int64_t>(biases))
+      std::transform(from, from + static_cast<int64_t>(biases), sums->logit_bias.cbegin(),
+                     sums->logit_bias.begin(), std::plus<>());
     const LinearTask back{.epilogue = Epilogue::residual,
                           .factor = scale,
                           .out = d_out_.row(top),

@@ -250,6 +250,7 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
   options.model = resolved(options.constraint.lipschitz == 0.0
                                ? options.model
                                : chosen_for_budget(options.model, options.constraint.choose));
+  options.constraint.choose.clear();  // done: a later version may choose more
   order_named(options.data.order);
   const double noise = options.data.token_noise;
   check_range("data.token_noise", noise >= 0.0 && noise < 1.0, noise, "is a share, at least 0 and below 1");

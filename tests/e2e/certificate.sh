@@ -32,6 +32,7 @@ hidden_size = 32
 num_hidden_layers = 2
 num_attention_heads = 4
 position_bias = true
+logit_bias = true
 attention_output_scale = 1.0
 attention_alpha = 0.5
 mlp_alpha = 0.5

@@ -29,7 +29,8 @@ TEST(NormByCholesky, ABoundToTryFirstIsProvedOrPassedOver) {
   for (const auto& [m, n] : {std::pair{200, 200}, {150, 300}, {300, 40}}) {
     const Tensor w = test::normal({m, n}, 3).to(at::kDouble);
     const double norm = test::spectral_norm(w);
-    for (const double share : {-1.0, 0.0, 0.5, 0.9999, 1 - 1e-12, std::nan("")}) {
+    for (const double share :
+         {-2.0, 0.0, 0.5, 0.9999, 1 - 1e-12, std::nan(""), static_cast<double>(INFINITY)}) {
       const auto bound = norm_by_cholesky(w, 1e-3, share * norm);
       ASSERT_TRUE(bound);
       EXPECT_GE(bound->to_double(), norm * (1 - 1e-14)) << share;
