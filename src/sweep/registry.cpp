@@ -50,10 +50,11 @@ std::string process_named(const std::string& number) {
   const std::string text = text_of(("/proc/" + number + "/stat").c_str());
   if (text.empty()) return {};
   std::istringstream fields(text.substr(text.rfind(')') + 1));  // a program's name may hold anything
-  std::string state, began;
+  std::string state, began, threads;
   fields >> state;
-  for (int i = 4; i <= 22; ++i) fields >> began;
-  if (state == "Z" || state == "X") return {};  // it has ended, and nobody has looked
+  for (int i = 4; i <= 22; ++i) fields >> (i == 20 ? threads : began);
+  // It has ended, and nobody has looked. While threads are left, a process that was killed still holds its files and locks.
+  if (state == "X" || (state == "Z" && threads <= "1")) return {};
   std::string machine = text_of("/proc/sys/kernel/random/boot_id");
   machine.resize(std::min<size_t>(machine.size(), 8));
   return fmt::format("{}:{}:{}", number, began, machine);

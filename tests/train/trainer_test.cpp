@@ -64,7 +64,7 @@ TEST(Trainer, ResumesBitForBit) {
     options.training.accumulate = 2;
     options.data.token_noise = 0.1;
     options.model.dropout = 0.1;
-    // Both keep something between steps: power iteration's vectors, and growth.
+    // The first keeps vectors of power iteration between steps, the second what was outside.
     options.constraint.options.method = precision == std::string("float32") ? "hammer" : "normalize";
     const auto whole = data / (std::string("whole_") + precision);
     const auto parts = data / (std::string("parts_") + precision);
