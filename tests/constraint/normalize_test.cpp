@@ -33,6 +33,17 @@ TEST(Normalize, ByBoundDoesNotDependOnWhatItDidBefore) {
   }
 }
 
+TEST(Normalize, ByBoundLeavesAWeightJustInsideAloneAlsoAfterItWasOutside) {
+  const Param w{.name = "w", .tensor = test::normal({40, 60}, 2)};
+  const auto constraint = make_constraint({.method = "normalize"});
+  constraint->apply_(w, 0.5, {});
+  w.tensor.mul_((1 - 1e-5) * w.unit() /
+                test::spectral_norm(w.tensor));  // nearer to 1 than the bound's excess
+  const Tensor before = w.tensor.clone();
+  constraint->apply_(w, 1.0, {});
+  EXPECT_TRUE(w.tensor.equal(before));
+}
+
 TEST(Normalize, ByEstimateStaysAboveTheCapByWhatPowerIterationMisses) {
   const Param w{.name = "w", .tensor = test::normal({300, 100}, 1)};
   make_constraint({.method = "normalize_estimate", .power_rounds = 2})->apply_(w, 2.0, {});
