@@ -63,6 +63,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
   bridle::add_train(app);
   bridle::add_eval(app);
   bridle::add_certify(app);
+  bridle::add_attack(app);
   bridle::add_sample(app);
   bridle::add_info(app);
   bridle::add_sweep(app);

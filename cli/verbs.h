@@ -7,6 +7,7 @@ class App;
 
 namespace bridle {
 
+void add_attack(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_certify(CLI::App& app);
 void add_data(CLI::App& app);

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -36,6 +37,12 @@ class Source {
 
   // What examples at 0, stride, 2·stride … leave over at the end: a shorter batch of one row, where there is one.
   virtual std::optional<Batch> remainder() const { return std::nullopt; }
+};
+
+// Of an image's three channels, pixels being in [0, 1].
+struct ChannelStatistics {
+  std::array<double, 3> mean{};
+  std::array<double, 3> deviation{};
 };
 
 enum class DataKind { tokens, images, tokenizer };

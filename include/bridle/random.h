@@ -18,7 +18,8 @@ enum class Stream : uint16_t {
   labels,
   sampling,
   test,
-  token_noise
+  token_noise,
+  attack
 };
 
 struct RandomKey {

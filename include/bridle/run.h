@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bridle/certify.h"
+#include "bridle/data.h"
 #include "bridle/nn.h"
 #include "bridle/tokenizer.h"
 #include "bridle/train.h"
@@ -30,6 +31,9 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
 
 // The smallest deviation of a channel, by which standardised pixels were divided; 1 where they were not.
 double smallest_deviation(const Run& run);
+
+// What the run's pixels were standardised by, where they were.
+std::optional<ChannelStatistics> pixel_statistics(const Run& run);
 
 struct SampleOptions {
   std::string prompt = "\n";

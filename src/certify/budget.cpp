@@ -99,16 +99,19 @@ std::vector<double> Budget::costs() const {
   return costs;
 }
 
-// A cap that lies above its weight's norm comes down towards it, by at most `rate`, and never below it: a constraint that is
-// prepared for what a step can add to the cap would not bring it back.
-void Budget::tighten(double rate) {
-  constexpr double excess = 5e-3, room = 1.02;
+// A cap that lies above its weight's norm comes down towards it, by at most `rate`·`share`, and never below it: a constraint that is
+// prepared for what a step can add to the cap would not bring it back. The room above the norm goes with the learning rate: caps
+// 2 % above a dozen norms at the end would leave a seventh of the budget unused.
+void Budget::tighten(double share) {
+  const double excess = 5e-4 + 5e-3 * share;
+  const double room = 1.0 + 5e-4 + 2e-2 * share;
   for (size_t i = 0; i < params_.size(); ++i) {
     if (!is_matrix(params_[i].role)) continue;
     double norm = 0.0;
     for (const auto& bound : spectral_norm_bounds(params_[i].block_view().detach(), {.excess = excess}))
       norm = std::max(norm, bound ? bound->value.to_double() / params_[i].unit() : caps_[i]);
-    caps_[i] = std::min(caps_[i], std::max({room * norm, caps_[i] * std::exp(-rate), kLeastCap}));
+    caps_[i] =
+        std::min(caps_[i], std::max({room * norm, caps_[i] * std::exp(-options_.rate * share), kLeastCap}));
   }
 }
 
@@ -154,7 +157,7 @@ std::vector<double> Budget::move(double share) {
     largest = std::max(largest, std::abs(prices_[i]));
   }
   if (!options_.moving || largest == 0.0) return factors;
-  tighten(options_.rate * share);
+  tighten(share);
   const std::vector<double> caps = moved_caps(options_.rate * share);
   for (size_t i = 0; i < caps.size(); ++i)
     if (caps_[i] > 0.0) factors[i] = caps[i] / caps_[i];

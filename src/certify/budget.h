@@ -48,7 +48,7 @@ class Budget {
   std::vector<double> costs() const;
   std::vector<double> merits(const std::vector<double>& costs) const;
   std::vector<double> moved_caps(double rate) const;
-  void tighten(double rate);
+  void tighten(double share);
 
   const Model& model_;
   std::vector<Param> params_;

@@ -22,11 +22,6 @@ class ImageFiles {
   int64_t per_file_ = 0;
 };
 
-struct ChannelStatistics {
-  std::array<double, 3> mean{};
-  std::array<double, 3> deviation{};
-};
-
 ChannelStatistics channel_statistics(const ImageFiles& images);  // of pixels in [0, 1]
 
 struct ImageSourceOptions {

@@ -1,6 +1,7 @@
 #include "robust/predictions.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/cdist.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
@@ -151,6 +152,7 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
   const auto rounding = pixels ? std::make_unique<FloatError>(model) : nullptr;
   for (const double epsilon : epsilons) result.shares.push_back({.epsilon = epsilon});
   double right = 0.0;
+  std::vector<at::Tensor> parts;  // of `stands`
   const Evaluation batches(source, options.order);
   Pass pass{.dtype = at::kDouble};
   for (int64_t b = 0; b < batches.size(); ++b) {
@@ -164,18 +166,22 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
     const at::Tensor distances = rows.from(predicted);
     const auto error =
         rounding ? rounding->of(inputs, input_error) : FloatError::Error{logits.abs().amax(1).mul(1e-9), 0.0};
+    const at::Tensor part = at::empty({static_cast<int64_t>(epsilons.size()), targets.numel()}, at::kBool);
     for (size_t e = 0; e < epsilons.size(); ++e) {
       const double epsilon = epsilons[e] / options.smallest_deviation * (standardised ? 1.0 + 1e-6 : 1.0);
       const at::Tensor lost = error.here.add(error.growth * epsilon).mul(2.0).unsqueeze(1);
       const at::Tensor holds = stands(logits, predicted, distances.mul(stretches[e] * epsilon).add(lost));
+      part[static_cast<int64_t>(e)].copy_(holds);
       result.shares[e].certified += holds.sum().item<double>();
       result.shares[e].certified_accuracy += holds.logical_and(is_right).sum().item<double>();
     }
+    parts.push_back(part);
     right += is_right.sum().item<double>();
     result.targets += targets.numel();
     report(progress,
            {.what = "certifying predictions", .done = b + 1, .total = batches.size(), .unit = "batches"});
   }
+  result.stands = at::cat(parts, 1);
   const auto targets = static_cast<double>(result.targets);
   result.accuracy = right / targets;
   for (CertifiedShare& share : result.shares) {

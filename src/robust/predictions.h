@@ -31,6 +31,7 @@ struct CertifiedPredictions {
   int64_t targets = 0;
   double accuracy = 0.0;
   std::vector<CertifiedShare> shares = {};
+  at::Tensor stands = {};  // [ε, targets]: this prediction cannot change
 };
 
 // Throws PromiseError where the model has no bound.

@@ -52,11 +52,14 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
                     source_options(run.options));
 }
 
+std::optional<ChannelStatistics> pixel_statistics(const Run& run) {
+  if (!run.options.data.standardize) return std::nullopt;
+  return channel_statistics(ImageFiles(open_data_set(run.options.data.name).train));
+}
+
 double smallest_deviation(const Run& run) {
-  if (!run.options.data.standardize) return 1.0;
-  const ChannelStatistics statistics =
-      channel_statistics(ImageFiles(open_data_set(run.options.data.name).train));
-  return *std::min_element(statistics.deviation.begin(), statistics.deviation.end());
+  const auto statistics = pixel_statistics(run);
+  return statistics ? *std::ranges::min_element(statistics->deviation) : 1.0;
 }
 
 }  // namespace bridle

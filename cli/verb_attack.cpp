@@ -1,0 +1,113 @@
+// bridle attack: what an adversary reaches, beside what is certified.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "bridle/error.h"
+#include "bridle/run.h"
+#include "progress_line.h"
+#include "robust/attack.h"
+#include "robust/picture.h"
+#include "verbs.h"
+
+namespace bridle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  std::string run;
+  std::string out;
+  AttackOptions options;
+  bool any_pixels = false;
+  bool json = false;
+};
+
+Json to_json(const Run& run, const AttackResult& result, const AttackOptions& options) {
+  Json points = Json::array();
+  for (const AttackPoint& point : result.points)
+    points.push_back({{"epsilon", point.epsilon},
+                      {"accuracy", point.accuracy},
+                      {"accuracy_by_gradient", point.by_gradient},
+                      {"accuracy_by_search", point.by_search},
+                      {"probability", point.probability},
+                      {"certified_accuracy", point.certified_accuracy}});
+  return {{"schema", 1},
+          {"run", run.folder.string()},
+          {"norm", "l2"},
+          {"images", result.images},
+          {"restarts", options.restarts},
+          {"steps", options.steps},
+          {"queries", options.queries},
+          {"box", options.box},
+          {"seed", options.seed},
+          {"accuracy", result.accuracy},
+          {"probability", result.probability},
+          {"points", points}};
+}
+
+void print(const AttackResult& result, const AttackOptions& options) {
+  fmt::print("{} images: accuracy {:.2f} %, mean probability of the right class {:.4f}\n\n", result.images,
+             100.0 * result.accuracy, result.probability);
+  fmt::print("{:>8}{:>14}{:>12}{:>12}{:>14}{:>14}\n", "ε (ℓ2)", "under attack", "gradient", "search",
+             "probability", "certified");
+  for (const AttackPoint& point : result.points)
+    fmt::print("{:>8.4f}{:>12.2f} %{:>10.2f} %{:>12}{:>14.4f}{:>12.2f} %\n", point.epsilon,
+               100.0 * point.accuracy, 100.0 * point.by_gradient,
+               options.queries > 0 ? fmt::format("{:.2f} %", 100.0 * point.by_search) : "—",
+               point.probability, 100.0 * point.certified_accuracy);
+}
+
+void attack_run(Flags flags) {
+  const Run run = open_run(flags.run);
+  flags.options.box = !flags.any_pixels;
+  flags.options.standardised = pixel_statistics(run);
+  ProgressLine line;
+  const AttackResult result = attack(*run.model, open_run_split(run, "validation"), flags.options,
+                                     [&line](const Progress& p) { line.show(p); });
+  line.clear();
+  const std::filesystem::path folder = flags.out.empty() ? run.folder : std::filesystem::path(flags.out);
+  make_folder(folder);
+  const Json facts = to_json(run, result, flags.options);
+  write_file(folder / "attack.json", facts.dump(2) + "\n");
+  const bool pictures = flags.options.examples > 0 && is_square_picture(result.examples.size(2));
+  if (pictures) write_sheet(result.examples, folder / "attack.png");
+  if (flags.json) return fmt::print("{}\n", facts.dump(2));
+  print(result, flags.options);
+  fmt::print("\nwritten to {}{}\n", (folder / "attack.json").string(),
+             pictures ? fmt::format("; {} images, as they are and at every ε: {}", result.examples.size(1),
+                                    (folder / "attack.png").string())
+                      : "");
+}
+
+}  // namespace
+
+void add_attack(CLI::App& app) {
+  CLI::App* verb = app.add_subcommand("attack", "Accuracy under attack and certified accuracy, against ε");
+  verb->footer(
+      "Examples:\n  bridle attack runs/cifar\n  bridle attack runs/cifar --epsilon 0.5 1 2 --images 500 "
+      "--json\n\n"
+      "Exit code 3: an attack changed a prediction that is certified.");
+  auto flags = std::make_shared<Flags>();
+  AttackOptions& options = flags->options;
+  verb->add_option("run", flags->run, "A run's folder")->required();
+  verb->add_option("--epsilon", options.epsilons,
+                   "Radii, ℓ2 over pixels in [0, 1], ascending; 36/255 and 0.25 to 4 where none is given");
+  verb->add_option("--images", options.images, "So many of the validation split, the first ones")
+      ->capture_default_str();
+  verb->add_option("--restarts", options.restarts, "Climbs along gradients, an image and ε")
+      ->capture_default_str();
+  verb->add_option("--steps", options.steps, "Of each climb")->capture_default_str();
+  verb->add_option("--queries", options.queries, "Of the attack without gradients; 0: none")
+      ->capture_default_str();
+  verb->add_option("--examples", options.examples, "Images in attack.png")->capture_default_str();
+  verb->add_option("--seed", options.seed, "Of random starts and waves")->capture_default_str();
+  verb->add_flag("--any-pixels", flags->any_pixels, "Let pixels leave [0, 1]");
+  verb->add_option("--out", flags->out, "Folder for attack.json and attack.png; the run's own by default");
+  verb->add_flag("--json", flags->json, "Print one JSON object");
+  verb->callback([flags] { attack_run(*flags); });
+}
+
+}  // namespace bridle

@@ -1,0 +1,334 @@
+#include "robust/attack.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+#include "bridle/error.h"
+#include "bridle/random.h"
+#include "robust/predictions.h"
+
+namespace bridle {
+namespace {
+
+constexpr int64_t kTogether = 500;  // images at a time
+
+// The first images of a source.
+class FirstOf : public Source {
+ public:
+  FirstOf(std::shared_ptr<const Source> all, int64_t most)
+      : all_(std::move(all)), size_(std::min(most, all_->size())) {}
+  int64_t size() const override { return size_; }
+  int64_t stride() const override { return all_->stride(); }
+  Batch read(std::span<const int64_t> starts) const override { return all_->read(starts); }
+
+ private:
+  std::shared_ptr<const Source> all_;
+  int64_t size_;
+};
+
+// A pixel's value for every input of the model, from one a channel.
+at::Tensor per_pixel(const std::array<double, 3>& values, int64_t pixels) {
+  const at::Tensor result = at::empty({3, pixels / 3}, at::kFloat);
+  for (size_t channel = 0; channel < values.size(); ++channel)
+    result[static_cast<int64_t>(channel)].fill_(values.at(channel));
+  return result.view({-1});
+}
+
+// Logits of plain pixels, as `eval` computes them.
+class Victim {
+ public:
+  Victim(const Model& model, const std::optional<ChannelStatistics>& standardised) : model_(model) {
+    if (!standardised) return;
+    mean_ = per_pixel(standardised->mean, model.options().layer_sizes.front());
+    deviation_ = per_pixel(standardised->deviation, model.options().layer_sizes.front());
+  }
+
+  at::Tensor plain(const at::Tensor& inputs) const {
+    return mean_.defined() ? inputs.mul(deviation_).add(mean_).clamp(0.0, 1.0) : inputs;
+  }
+
+  at::Tensor logits(const at::Tensor& images) const {
+    Pass pass{.dtype = at::kFloat};
+    return model_.forward(mean_.defined() ? images.sub(mean_).div(deviation_) : images, pass);
+  }
+
+ private:
+  const Model& model_;
+  at::Tensor mean_, deviation_;
+};
+
+at::Tensor picked(const at::Tensor& values, const at::Tensor& places) {
+  return values.gather(1, places.unsqueeze(1)).squeeze(1);
+}
+
+at::Tensor others(const at::Tensor& logits, const at::Tensor& labels) {
+  return logits.scatter(1, labels.unsqueeze(1), -std::numeric_limits<double>::infinity());
+}
+
+// How far the best other logit is above the right one: above 0 the image is broken. [N]
+at::Tensor margins(const at::Tensor& logits, const at::Tensor& labels) {
+  return others(logits, labels).amax(1).sub(picked(logits, labels));
+}
+
+at::Tensor surprise(const at::Tensor& logits, const at::Tensor& labels) {
+  return picked(at::log_softmax(logits, 1), labels).neg();
+}
+
+at::Tensor lengths(const at::Tensor& steps) { return steps.square().sum(1, /*keepdim=*/true).sqrt(); }
+
+// Some images under attack within one ε, and what has been found so far.
+class Siege {
+ public:
+  Siege(const Victim& victim, at::Tensor images, at::Tensor labels, bool box)
+      : victim_(victim), images_(std::move(images)), labels_(std::move(labels)), box_(box) {
+    const at::Tensor logits = victim_.logits(images_);
+    others_ = others(logits, labels_).argsort(1, /*descending=*/true).narrow(1, 0, logits.size(1) - 1);
+    right_ = logits.argmax(1).eq(labels_);
+    surprise_ = surprise(logits, labels_);
+    worst_ = images_.clone();
+    best_ = images_.clone();
+    best_margin_ = margins(logits, labels_);
+    by_gradient_ = at::zeros_like(right_);
+    by_search_ = at::zeros_like(right_);
+  }
+
+  void allow(double epsilon) { epsilon_ = epsilon; }
+  int64_t size() const { return images_.size(0); }
+  const at::Tensor& right() const { return right_; }
+  at::Tensor broken_by_gradient() const { return by_gradient_; }
+  at::Tensor broken_by_search() const { return by_search_; }
+  at::Tensor broken() const { return by_gradient_.logical_or(by_search_); }
+  at::Tensor probability() const { return surprise_.neg().exp(); }
+  const at::Tensor& worst() const { return worst_; }
+
+  // A point of the sphere in each image's direction `away`.
+  at::Tensor start(const at::Tensor& away) const {
+    return inside(images_.add(away.mul(epsilon_).div(lengths(away).clamp_min(1e-30))));
+  }
+
+  // Climbs from `start` along normalised gradients of the cross-entropy (0), or towards the class that is so many places behind
+  // the right one where nothing is perturbed (1, 2 …). A step that has not helped four times in a row is halved, from the best
+  // point again: each image finds its own.
+  void climb(const at::Tensor& start, int64_t goal, int steps) {
+    const at::AutoGradMode gradients(true);
+    const at::Tensor target = others_.select(1, std::max<int64_t>(goal - 1, 0) % others_.size(1));
+    at::Tensor x = inside(start);
+    at::Tensor best = x;
+    at::Tensor best_value = at::full({size()}, -std::numeric_limits<double>::infinity(), x.options());
+    at::Tensor stalled = at::zeros({size()}, at::kLong);
+    at::Tensor step = at::full({size(), 1}, epsilon_, x.options());
+    for (int i = 0; i <= steps; ++i) {
+      x = x.detach().requires_grad_(true);
+      const at::Tensor logits = victim_.logits(x);
+      const at::Tensor value =
+          goal == 0 ? surprise(logits, labels_) : picked(logits, target).sub(picked(logits, labels_));
+      const at::Tensor gradient = torch::autograd::grad({value.sum()}, {x})[0];
+      const at::NoGradGuard no_gradients;
+      x = x.detach();
+      see(x, logits, by_gradient_);
+      const at::Tensor better = value.gt(best_value);
+      best_value = at::where(better, value, best_value);
+      best = at::where(better.unsqueeze(1), x, best);
+      stalled = at::where(better, at::zeros_like(stalled), stalled.add(1));
+      const at::Tensor tired = stalled.ge(4).unsqueeze(1);
+      step = at::where(tired, step.mul(0.5), step);
+      stalled = stalled.masked_fill(tired.squeeze(1), 0);
+      x = at::where(tired, best, x);
+      x = inside(x.add(gradient.mul(step).div(lengths(gradient).clamp_min(1e-30))));
+    }
+  }
+
+  // Tries a cosine wave of random frequency and channel on every image, both ways, and keeps what brings another class nearer.
+  void wave(const at::Tensor& waves, double size) {
+    const at::NoGradGuard no_gradients;
+    for (const double sign : {1.0, -1.0}) {
+      const at::Tensor x = inside(best_.add(waves, sign * size * epsilon_));
+      const at::Tensor logits = victim_.logits(x);
+      see(x, logits, by_search_);
+      const at::Tensor margin = margins(logits, labels_);
+      const at::Tensor better = margin.gt(best_margin_);
+      best_margin_ = at::where(better, margin, best_margin_);
+      best_ = at::where(better.unsqueeze(1), x, best_);
+    }
+  }
+
+ private:
+  // The nearest point of the ball, a little inside for rounding's sake, and of the box.
+  at::Tensor inside(const at::Tensor& x) const {
+    const at::Tensor step = x.sub(images_);
+    const at::Tensor factor =
+        at::full({}, epsilon_ * (1.0 - 1e-4), x.options()).div(lengths(step).clamp_min(1e-30)).clamp_max(1.0);
+    const at::Tensor result = images_.add(step.mul(factor));
+    return box_ ? result.clamp(0.0, 1.0) : result;
+  }
+
+  void see(const at::Tensor& x, const at::Tensor& logits, at::Tensor& broken) {
+    const at::Tensor within = lengths(x.to(at::kDouble).sub(images_.to(at::kDouble))).squeeze(1).le(epsilon_);
+    const at::Tensor wrong = logits.argmax(1).ne(labels_);
+    broken = broken.logical_or(right_.logical_and(wrong).logical_and(within));
+    const at::Tensor found = surprise(logits, labels_);
+    const at::Tensor more = found.gt(surprise_).logical_and(within);
+    surprise_ = at::where(more, found, surprise_);
+    worst_ = at::where(more.unsqueeze(1), x, worst_);
+  }
+
+  const Victim& victim_;
+  at::Tensor images_, labels_;
+  at::Tensor others_;  // [N, classes − 1], the likeliest first
+  bool box_;
+  double epsilon_ = 0.0;
+  at::Tensor right_, by_gradient_, by_search_;  // [N]
+  at::Tensor surprise_, worst_;                 // the largest −log probability, and where
+  at::Tensor best_margin_, best_;               // of the search without gradients
+};
+
+// Unit vectors: for each image a cosine wave over the picture, low frequencies more often, in one channel. [N, D]
+at::Tensor cosine_waves(int64_t count, int64_t pixels, const RandomKey& key) {
+  const auto side_of = [](int64_t area) {
+    const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(area))));
+    return side * side == area ? side : 0;
+  };
+  const int64_t channels = pixels % 3 == 0 && side_of(pixels / 3) > 0 ? 3 : 1;
+  const int64_t side = side_of(pixels / channels);
+  const int64_t rows = side > 0 ? side : 1;
+  const int64_t columns = pixels / channels / rows;
+  const at::Tensor draws = random_uniform({count, 3}, key, at::kDouble);
+  const auto along = [&](int64_t size, int64_t which) {
+    const at::Tensor frequency = draws.select(1, which).square().mul(static_cast<double>(size)).floor();
+    const at::Tensor place = at::arange(size, draws.options()).add(0.5);
+    return frequency.unsqueeze(1).mul(place).mul(std::numbers::pi / static_cast<double>(size)).cos();
+  };
+  const at::Tensor wave = along(rows, 0).unsqueeze(2).mul(along(columns, 1).unsqueeze(1));  // [N, R, C]
+  const at::Tensor channel = draws.select(1, 2).mul(static_cast<double>(channels)).floor();
+  const at::Tensor chosen = channel.unsqueeze(1).eq(at::arange(channels, draws.options()));
+  const at::Tensor all = chosen.to(at::kDouble).view({count, channels, 1, 1}).mul(wave.unsqueeze(1));
+  const at::Tensor flat = all.reshape({count, pixels});
+  return flat.div(lengths(flat)).to(at::kFloat);
+}
+
+std::vector<double> epsilons_of(const AttackOptions& options) {
+  const std::vector<double> usual{36.0 / 255, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0};
+  for (size_t i = 0; i < options.epsilons.size(); ++i) {
+    const double epsilon = options.epsilons[i];
+    if (!(epsilon > 0.0 && std::isfinite(epsilon)) || (i > 0 && epsilon <= options.epsilons[i - 1]))
+      throw InputError("attack",
+                       fmt::format("epsilon = {}; they are positive numbers, each above the last", epsilon));
+  }
+  return options.epsilons.empty() ? usual : options.epsilons;
+}
+
+void check(const Model& model, const AttackOptions& options) {
+  if (model.options().kind != "mlp")
+    throw InputError(
+        "attack",
+        "attacks are on classifiers of images; for a model of text, bridle certify --predictions "
+        "says which predictions cannot change");
+  const auto at_least = [](const char* name, int64_t value, int64_t least) {
+    if (value < least)
+      throw InputError("attack", fmt::format("{} = {}; it is at least {}", name, value, least));
+  };
+  at_least("images", options.images, 1);
+  at_least("restarts", options.restarts, 1);
+  at_least("steps", options.steps, 1);
+  at_least("queries", options.queries, 0);
+  at_least("examples", options.examples, 0);
+  if (options.standardised && model.options().layer_sizes.front() % 3 != 0)
+    throw InputError("attack", "standardised pixels have three channels; this model's inputs have not");
+}
+
+// All that is done within one ε; the best of the last ε is where the first climb begins.
+void besiege(Siege& siege, const AttackOptions& options, double epsilon, RandomKey key) {
+  siege.allow(epsilon);
+  siege.climb(siege.worst(), 0, options.steps);
+  const std::vector<int64_t> shape = siege.worst().sizes().vec();
+  for (int restart = 1; restart < options.restarts; ++restart) {
+    const at::Tensor start = siege.start(random_normal(shape, key));
+    ++key.step;
+    siege.climb(start, restart, options.steps);
+  }
+  for (int query = 0; query < options.queries; ++query) {
+    const at::Tensor waves = cosine_waves(shape[0], shape[1], key);
+    ++key.step;
+    siege.wave(waves, std::pow(0.02, static_cast<double>(query) / options.queries));
+  }
+}
+
+}  // namespace
+
+AttackResult attack(const Model& model, const std::shared_ptr<const Source>& source,
+                    const AttackOptions& options, const OnProgress& progress) {
+  check(model, options);
+  const std::vector<double> epsilons = epsilons_of(options);
+  const auto first = std::make_shared<FirstOf>(source, options.images);
+  const double smallest =
+      options.standardised ? *std::ranges::min_element(options.standardised->deviation) : 1.0;
+  const CertifiedPredictions certified = certify_predictions(
+      model, first,
+      {.epsilons = epsilons, .smallest_deviation = smallest, .order = {.batch_size = kTogether}});
+  const Victim victim(model, options.standardised);
+  const Evaluation batches(first, {.batch_size = kTogether});
+  std::vector<std::vector<at::Tensor>> broken(epsilons.size());
+  std::vector<std::vector<at::Tensor>> shown(1 + epsilons.size());
+  AttackResult result{.images = first->size()};
+  for (const double epsilon : epsilons) result.points.push_back({.epsilon = epsilon});
+  const auto share = [&](const at::Tensor& values) {
+    return values.sum().item<double>() / static_cast<double>(result.images);
+  };
+  for (int64_t b = 0; b < batches.size(); ++b) {
+    const Batch batch = batches[b];
+    const at::Tensor images = victim.plain(batch.inputs.reshape({batch.inputs.size(0), -1}));
+    const int64_t examples = std::clamp<int64_t>(options.examples - b * kTogether, 0, images.size(0));
+    Siege siege(victim, images, batch.targets, options.box);
+    result.accuracy += share(siege.right());
+    result.probability += share(siege.probability());
+    shown[0].push_back(images.narrow(0, 0, examples));
+    for (size_t e = 0; e < epsilons.size(); ++e) {
+      const auto number = static_cast<uint64_t>(b) * epsilons.size() + e;
+      besiege(siege, options, epsilons[e],
+              {.seed = options.seed, .stream = Stream::attack, .step = number << 20U});
+      AttackPoint& point = result.points[e];
+      point.accuracy += share(siege.right().logical_and(siege.broken().logical_not()));
+      point.by_gradient += share(siege.right().logical_and(siege.broken_by_gradient().logical_not()));
+      point.by_search += share(siege.right().logical_and(siege.broken_by_search().logical_not()));
+      point.probability += share(siege.probability());
+      broken[e].push_back(siege.broken());
+      shown[e + 1].push_back(siege.worst().narrow(0, 0, examples));
+      report(progress, {.what = "attacking",
+                        .done = static_cast<int64_t>(number) + 1,
+                        .total = batches.size() * static_cast<int64_t>(epsilons.size()),
+                        .unit = "rounds"});
+    }
+  }
+  const auto joined = [](const std::vector<std::vector<at::Tensor>>& parts) {
+    std::vector<at::Tensor> rows;
+    for (const auto& row : parts) rows.push_back(at::cat(row));
+    return at::stack(rows);
+  };
+  result.broken = joined(broken);
+  result.examples = joined(shown);
+  for (size_t e = 0; e < epsilons.size(); ++e)
+    result.points[e].certified_accuracy = certified.shares[e].certified_accuracy;
+  const int64_t contradictions = result.broken.logical_and(certified.stands).sum().item<int64_t>();
+  if (contradictions > 0)
+    throw PromiseError(
+        "attack", fmt::format("{} certified predictions were changed: please report this", contradictions));
+  return result;
+}
+
+}  // namespace bridle
