@@ -26,7 +26,7 @@
 namespace bridle {
 namespace {
 
-constexpr int64_t kTogether = 500;  // images at a time
+constexpr int64_t kTogether = 125;  // images at a time: what a step works on stays in the cache
 
 // The first images of a source.
 class FirstOf : public Source {
@@ -92,6 +92,30 @@ at::Tensor surprise(const at::Tensor& logits, const at::Tensor& labels) {
 
 at::Tensor lengths(const at::Tensor& steps) { return steps.square().sum(1, /*keepdim=*/true).sqrt(); }
 
+// Unit vectors: for each image a cosine wave over the picture, low frequencies more often, in one channel. [N, D]
+at::Tensor cosine_waves(int64_t count, int64_t pixels, const RandomKey& key) {
+  const auto side_of = [](int64_t area) {
+    const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(area))));
+    return side * side == area ? side : 0;
+  };
+  const int64_t channels = pixels % 3 == 0 && side_of(pixels / 3) > 0 ? 3 : 1;
+  const int64_t side = side_of(pixels / channels);
+  const int64_t rows = side > 0 ? side : 1;
+  const int64_t columns = pixels / channels / rows;
+  const at::Tensor draws = random_uniform({count, 3}, key);
+  const auto along = [&](int64_t size, int64_t which) {
+    const at::Tensor frequency = draws.select(1, which).square().mul(static_cast<double>(size)).floor();
+    const at::Tensor place = at::arange(size, draws.options()).add(0.5);
+    return frequency.unsqueeze(1).mul(place).mul(std::numbers::pi / static_cast<double>(size)).cos();
+  };
+  const at::Tensor wave = along(rows, 0).unsqueeze(2).mul(along(columns, 1).unsqueeze(1));  // [N, R, C]
+  const at::Tensor channel = draws.select(1, 2).mul(static_cast<double>(channels)).floor();
+  const at::Tensor chosen = channel.unsqueeze(1).eq(at::arange(channels, draws.options()));
+  const at::Tensor all = chosen.to(at::kFloat).view({count, channels, 1, 1}).mul(wave.unsqueeze(1));
+  const at::Tensor flat = all.reshape({count, pixels});
+  return flat.div(lengths(flat));
+}
+
 // Some images under attack within one ε, and what has been found so far.
 class Siege {
  public:
@@ -119,7 +143,7 @@ class Siege {
 
   // A point of the sphere in each image's direction `away`.
   at::Tensor start(const at::Tensor& away) const {
-    return inside(images_.add(away.mul(epsilon_).div(lengths(away).clamp_min(1e-30))));
+    return inside(images_.add(away.mul(epsilon_).div(lengths(away).clamp_min(1e-30))), images_);
   }
 
   // Climbs from `start` along normalised gradients of the cross-entropy (0), or towards the class that is so many places behind
@@ -128,7 +152,7 @@ class Siege {
   void climb(const at::Tensor& start, int64_t goal, int steps) {
     const at::AutoGradMode gradients(true);
     const at::Tensor target = others_.select(1, std::max<int64_t>(goal - 1, 0) % others_.size(1));
-    at::Tensor x = inside(start);
+    at::Tensor x = inside(start, images_);
     at::Tensor best = x;
     at::Tensor best_value = at::full({size()}, -std::numeric_limits<double>::infinity(), x.options());
     at::Tensor stalled = at::zeros({size()}, at::kLong);
@@ -150,42 +174,64 @@ class Siege {
       step = at::where(tired, step.mul(0.5), step);
       stalled = stalled.masked_fill(tired.squeeze(1), 0);
       x = at::where(tired, best, x);
-      x = inside(x.add(gradient.mul(step).div(lengths(gradient).clamp_min(1e-30))));
+      x = inside(x.addcmul(gradient, step.div(lengths(gradient).clamp_min(1e-30))), images_);
     }
   }
 
-  // Tries a cosine wave of random frequency and channel on every image, both ways, and keeps what brings another class nearer.
-  void wave(const at::Tensor& waves, double size) {
+  // Tries cosine waves of random frequency and channel, smaller and smaller, each both ways, on the images that still stand, and
+  // keeps what brings another class nearer.
+  void search(int queries, RandomKey key) {
     const at::NoGradGuard no_gradients;
-    for (const double sign : {1.0, -1.0}) {
-      const at::Tensor x = inside(best_.add(waves, sign * size * epsilon_));
-      const at::Tensor logits = victim_.logits(x);
-      see(x, logits, by_search_);
-      const at::Tensor margin = margins(logits, labels_);
-      const at::Tensor better = margin.gt(best_margin_);
-      best_margin_ = at::where(better, margin, best_margin_);
-      best_ = at::where(better.unsqueeze(1), x, best_);
+    constexpr int together = 20;  // queries, after which those that have fallen are left out
+    for (int query = 0; query < queries; query += together) {
+      const at::Tensor rows = right_.logical_and(by_search_.logical_not()).nonzero().squeeze(1);
+      if (rows.numel() == 0) return;
+      const at::Tensor images = images_.index_select(0, rows);
+      const at::Tensor labels = labels_.index_select(0, rows);
+      at::Tensor best = best_.index_select(0, rows);
+      at::Tensor margin = best_margin_.index_select(0, rows);
+      for (int i = query; i < std::min(query + together, queries); ++i, ++key.step) {
+        const at::Tensor wave = cosine_waves(rows.numel(), images.size(1), key);
+        const double size = epsilon_ * std::pow(0.02, static_cast<double>(i) / queries);
+        for (const double sign : {1.0, -1.0}) {
+          const at::Tensor x = inside(best.add(wave, sign * size), images);
+          const at::Tensor found = margins(victim_.logits(x), labels);
+          const at::Tensor better = found.gt(margin);
+          margin = at::where(better, found, margin);
+          best = at::where(better.unsqueeze(1), x, best);
+        }
+      }
+      best_.index_copy_(0, rows, best);
+      best_margin_.index_copy_(0, rows, margin);
+      see(best_, victim_.logits(best_), by_search_);
     }
   }
 
  private:
   // The nearest point of the ball, a little inside for rounding's sake, and of the box.
-  at::Tensor inside(const at::Tensor& x) const {
-    const at::Tensor step = x.sub(images_);
+  at::Tensor inside(const at::Tensor& x, const at::Tensor& images) const {
+    const at::Tensor step = x.sub(images);
     const at::Tensor factor =
         at::full({}, epsilon_ * (1.0 - 1e-4), x.options()).div(lengths(step).clamp_min(1e-30)).clamp_max(1.0);
-    const at::Tensor result = images_.add(step.mul(factor));
-    return box_ ? result.clamp(0.0, 1.0) : result;
+    const at::Tensor result = step.mul_(factor).add_(images);
+    return box_ ? result.clamp_(0.0, 1.0) : result;
   }
 
+  // Takes note of what `x` shows. Distances are measured in float64, of those that show anything new.
   void see(const at::Tensor& x, const at::Tensor& logits, at::Tensor& broken) {
-    const at::Tensor within = lengths(x.to(at::kDouble).sub(images_.to(at::kDouble))).squeeze(1).le(epsilon_);
-    const at::Tensor wrong = logits.argmax(1).ne(labels_);
-    broken = broken.logical_or(right_.logical_and(wrong).logical_and(within));
     const at::Tensor found = surprise(logits, labels_);
-    const at::Tensor more = found.gt(surprise_).logical_and(within);
-    surprise_ = at::where(more, found, surprise_);
-    worst_ = at::where(more.unsqueeze(1), x, worst_);
+    const at::Tensor falls =
+        right_.logical_and(logits.argmax(1).ne(labels_)).logical_and(broken.logical_not());
+    const at::Tensor news = falls.logical_or(found.gt(surprise_)).nonzero().squeeze(1);
+    if (news.numel() == 0) return;
+    const auto rows = [&](const at::Tensor& values) { return values.index_select(0, news); };
+    const at::Tensor apart = rows(x).to(at::kDouble).sub_(rows(images_));
+    const at::Tensor within = lengths(apart).squeeze(1).le(epsilon_);
+    broken.index_copy_(0, news, rows(broken).logical_or(rows(falls).logical_and(within)));
+    const at::Tensor more = rows(found).gt(rows(surprise_)).logical_and(within);
+    const at::Tensor worse = news.masked_select(more);
+    surprise_.index_copy_(0, worse, found.index_select(0, worse));
+    worst_.index_copy_(0, worse, x.index_select(0, worse));
   }
 
   const Victim& victim_;
@@ -197,30 +243,6 @@ class Siege {
   at::Tensor surprise_, worst_;                 // the largest −log probability, and where
   at::Tensor best_margin_, best_;               // of the search without gradients
 };
-
-// Unit vectors: for each image a cosine wave over the picture, low frequencies more often, in one channel. [N, D]
-at::Tensor cosine_waves(int64_t count, int64_t pixels, const RandomKey& key) {
-  const auto side_of = [](int64_t area) {
-    const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(area))));
-    return side * side == area ? side : 0;
-  };
-  const int64_t channels = pixels % 3 == 0 && side_of(pixels / 3) > 0 ? 3 : 1;
-  const int64_t side = side_of(pixels / channels);
-  const int64_t rows = side > 0 ? side : 1;
-  const int64_t columns = pixels / channels / rows;
-  const at::Tensor draws = random_uniform({count, 3}, key, at::kDouble);
-  const auto along = [&](int64_t size, int64_t which) {
-    const at::Tensor frequency = draws.select(1, which).square().mul(static_cast<double>(size)).floor();
-    const at::Tensor place = at::arange(size, draws.options()).add(0.5);
-    return frequency.unsqueeze(1).mul(place).mul(std::numbers::pi / static_cast<double>(size)).cos();
-  };
-  const at::Tensor wave = along(rows, 0).unsqueeze(2).mul(along(columns, 1).unsqueeze(1));  // [N, R, C]
-  const at::Tensor channel = draws.select(1, 2).mul(static_cast<double>(channels)).floor();
-  const at::Tensor chosen = channel.unsqueeze(1).eq(at::arange(channels, draws.options()));
-  const at::Tensor all = chosen.to(at::kDouble).view({count, channels, 1, 1}).mul(wave.unsqueeze(1));
-  const at::Tensor flat = all.reshape({count, pixels});
-  return flat.div(lengths(flat)).to(at::kFloat);
-}
 
 std::vector<double> epsilons_of(const AttackOptions& options) {
   const std::vector<double> usual{36.0 / 255, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0};
@@ -262,11 +284,7 @@ void besiege(Siege& siege, const AttackOptions& options, double epsilon, RandomK
     ++key.step;
     siege.climb(start, restart, options.steps);
   }
-  for (int query = 0; query < options.queries; ++query) {
-    const at::Tensor waves = cosine_waves(shape[0], shape[1], key);
-    ++key.step;
-    siege.wave(waves, std::pow(0.02, static_cast<double>(query) / options.queries));
-  }
+  siege.search(options.queries, key);
 }
 
 }  // namespace
@@ -308,7 +326,7 @@ AttackResult attack(const Model& model, const std::shared_ptr<const Source>& sou
       point.by_search += share(siege.right().logical_and(siege.broken_by_search().logical_not()));
       point.probability += share(siege.probability());
       broken[e].push_back(siege.broken());
-      shown[e + 1].push_back(siege.worst().narrow(0, 0, examples));
+      shown[e + 1].push_back(siege.worst().narrow(0, 0, examples).clone());
       report(progress, {.what = "attacking",
                         .done = static_cast<int64_t>(number) + 1,
                         .total = batches.size() * static_cast<int64_t>(epsilons.size()),

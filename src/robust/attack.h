@@ -20,7 +20,7 @@ struct AttackOptions {
   int64_t images = 2000;              // the first ones
   int restarts = 4;                   // the first climbs the cross-entropy, the others towards a class each
   int steps = 40;                     // of each climb
-  int queries = 300;                  // of the adversary without gradients; 0: it stays away
+  int queries = 200;                  // of the adversary without gradients; 0: it stays away
   bool box = true;                    // pixels stay in [0, 1]
   int64_t examples = 8;
   uint64_t seed = 0;
