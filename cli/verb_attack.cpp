@@ -87,14 +87,15 @@ void attack_run(Flags flags) {
 void add_attack(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("attack", "Accuracy under attack and certified accuracy, against ε");
   verb->footer(
-      "Examples:\n  bridle attack runs/cifar\n  bridle attack runs/cifar --epsilon 0.5 1 2 --images 500 "
+      "Examples:\n  bridle attack runs/cifar\n  bridle attack runs/cifar --epsilon 0.5,1,2 --images 500 "
       "--json\n\n"
       "Exit code 3: an attack changed a prediction that is certified.");
   auto flags = std::make_shared<Flags>();
   AttackOptions& options = flags->options;
   verb->add_option("run", flags->run, "A run's folder")->required();
   verb->add_option("--epsilon", options.epsilons,
-                   "Radii, ℓ2 over pixels in [0, 1], ascending; 36/255 and 0.25 to 4 where none is given");
+                   "Radii, ℓ2 over pixels in [0, 1], ascending; 36/255 and 0.25 to 4 where none is given")
+      ->delimiter(',');
   verb->add_option("--images", options.images, "So many of the validation split, the first ones")
       ->capture_default_str();
   verb->add_option("--restarts", options.restarts, "Climbs along gradients, an image and ε")
