@@ -5,7 +5,7 @@
 #include <png.h>
 
 #include <cmath>
-#include <cstring>
+#include <vector>
 
 #include "base/files.h"
 #include "bridle/error.h"
@@ -27,7 +27,11 @@ std::string encoded(const at::Tensor& sheet) {  // [height, width, 3] bytes
   image.format = PNG_FORMAT_RGB;
   std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');
   png_alloc_size_t size = bytes.size();
-  const std::string pixels(static_cast<const char*>(sheet.data_ptr()), sheet.nbytes());
+  const auto values = sheet.accessor<uint8_t, 3>();
+  std::vector<uint8_t> pixels;
+  for (int64_t row = 0; row < sheet.size(0); ++row)
+    for (int64_t column = 0; column < sheet.size(1); ++column)
+      for (int64_t channel = 0; channel < 3; ++channel) pixels.push_back(values[row][column][channel]);
   if (png_image_write_to_memory(&image, bytes.data(), &size, 0, pixels.data(), 0, nullptr) == 0)
     throw InputError("picture", fmt::format("no PNG can be made: {}", image.message));
   bytes.resize(size);
