@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The pictures of docs/results/shakespeare.md, from the committed tables. Usage: experiments/shakespeare/plots.py [FOLDER]"""
 import csv
+import math
 import pathlib
 import sys
 
@@ -36,33 +37,74 @@ def soft_cap(folder):
     chart.write(folder / "soft_cap.svg")
 
 
+METHODS = {"muon_soft_cap": "Muon, soft cap", "muon_normalize": "Muon, normalise", "muon_weight_decay": "Muon, weight decay",
+           "muon_none": "Muon, no constraint", "adamw_weight_decay": "AdamW, weight decay", "adamw_normalize": "AdamW, normalise",
+           "adamw_hammer": "AdamW, hammer"}
+
+
+def points_of(runs, column):
+    """A point for every group, with the spread over its seeds."""
+    groups = {}
+    for row in runs:
+        groups.setdefault(row["group"], []).append(row)
+    points = []
+    for own in groups.values():
+        losses = [float(row["loss"]) for row in own]
+        bound = 10 ** max(float(row[column]) for row in own)
+        points.append((bound, sum(losses) / len(losses), min(losses), max(losses)))
+    return sorted(points)
+
+
 def frontier(folder):
-    """Best loss on the whole validation split against the bound."""
-    found = {}
-    for row in rows("frontier.csv"):
-        found.setdefault((row["group"], row.get("constraint.lipschitz", "")), []).append(row)
-    if not found:
-        return
+    """Loss on the whole validation split against the bound, a curve a method."""
     for column, name, label in (("log10_bound", "frontier_sound.svg", "sound bound"),
-                                ("log10_paper_bound", "frontier_paper.svg", "the paper's formula")):
-        chart = Chart(f"Tiny Shakespeare: validation loss against the {label}", f"{label}, RMS → RMS", "loss, whole split", log_x=True)
-        for group in sorted({key[0] for key in found}):
-            points = []
-            for (own, _), runs in found.items():
-                if own != group:
-                    continue
-                losses = [float(r["loss"]) for r in runs]
-                bound = 10 ** max(float(r[column]) for r in runs)
-                points.append((bound, sum(losses) / len(losses), min(losses), max(losses)))
-            chart.add(group, sorted(points))
+                                ("log10_coded_bound", "frontier_paper.svg", "paper's formula, as its code has it")):
+        chart = Chart(f"Tiny Shakespeare: validation loss against the {label}", f"{label} (RMS → RMS)", "loss, whole split", log_x=True)
+        chart.add("budget first, sound bound", points_of(rows("frontier.csv"), column))
+        chart.add("budget first, the paper's formula", points_of(rows("paper.csv"), column))
+        methods = rows("methods.csv")
+        for group, title in METHODS.items():
+            own = [row for row in methods if row["group"] == group]
+            if own:
+                chart.add(title, sorted((10 ** float(row[column]), float(row["loss"])) for row in own))
         chart.rule(1.4697, "nanoGPT, 6 × 384, no bound: 1.4697")
         chart.write(folder / name)
+
+
+def norms(folder):
+    """The spectral norms of a run with moving caps."""
+    path = HERE / "norms_20.csv"
+    if not path.exists():
+        return
+    with open(path, newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    chart = Chart("Norms over training, sound bound 20, moving caps", "step", "log10 of the RMS → RMS norm")
+    for name in table[0]:
+        if name == "step" or "q_proj" in name or "k_proj" in name:
+            continue
+        title = name.replace("model.layers.", "block ").replace(".self_attn.", " ").replace(".mlp.", " ").replace("_proj.weight", "").replace(".weight", "")
+        chart.add(title, [(float(row["step"]), math.log10(float(row[name]))) for row in table], markers=False)
+    chart.write(folder / "norms_20.svg")
+
+
+def studies(folder):
+    """How far a token's gradient may be inflated, and the blocks' mass: the paper's two small studies."""
+    for group, column, label in (("inflation_limit", "optimizer.inflation_limit", "inflation limit"),
+                                 ("blocks_mass", "optimizer.blocks_mass", "blocks' mass")):
+        own = [row for row in rows("studies.csv") if row["group"] == group]
+        if not own:
+            continue
+        chart = Chart(f"Loss against the {label}, 500 short steps", label, "loss, held-out text", log_x=True)
+        chart.add("Muon, soft cap, σ_max 2", sorted((float(row[column]), float(row["loss"])) for row in own))
+        chart.write(folder / f"{group}.svg")
 
 
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     soft_cap(folder)
     frontier(folder)
+    norms(folder)
+    studies(folder)
 
 
 if __name__ == "__main__":
