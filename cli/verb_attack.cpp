@@ -28,12 +28,13 @@ struct Flags {
 Json to_json(const Run& run, const AttackResult& result, const AttackOptions& options) {
   Json points = Json::array();
   for (const AttackPoint& point : result.points)
-    points.push_back({{"epsilon", point.epsilon},
-                      {"accuracy", point.accuracy},
-                      {"accuracy_by_gradient", point.by_gradient},
-                      {"accuracy_by_search", point.by_search},
-                      {"probability", point.probability},
-                      {"certified_accuracy", point.certified_accuracy}});
+    points.push_back(
+        {{"epsilon", point.epsilon},
+         {"accuracy", point.accuracy},
+         {"accuracy_by_gradient", point.accuracy_by_gradient},
+         {"accuracy_by_search", options.queries > 0 ? Json(point.accuracy_by_search) : Json(nullptr)},
+         {"probability", point.probability},
+         {"certified_accuracy", point.certified_accuracy}});
   return {{"schema", 1},
           {"run", run.folder.string()},
           {"norm", "l2"},
@@ -55,8 +56,8 @@ void print(const AttackResult& result, const AttackOptions& options) {
              "probability", "certified");
   for (const AttackPoint& point : result.points)
     fmt::print("{:>8.4f}{:>12.2f} %{:>10.2f} %{:>12}{:>14.4f}{:>12.2f} %\n", point.epsilon,
-               100.0 * point.accuracy, 100.0 * point.by_gradient,
-               options.queries > 0 ? fmt::format("{:.2f} %", 100.0 * point.by_search) : "—",
+               100.0 * point.accuracy, 100.0 * point.accuracy_by_gradient,
+               options.queries > 0 ? fmt::format("{:.2f} %", 100.0 * point.accuracy_by_search) : "—",
                point.probability, 100.0 * point.certified_accuracy);
 }
 
@@ -64,12 +65,12 @@ void attack_run(Flags flags) {
   const Run run = open_run(flags.run);
   flags.options.box = !flags.any_pixels;
   flags.options.standardised = pixel_statistics(run);
+  const std::filesystem::path folder = flags.out.empty() ? run.folder : std::filesystem::path(flags.out);
+  make_folder(folder);
   ProgressLine line;
   const AttackResult result = attack(*run.model, open_run_split(run, "validation"), flags.options,
                                      [&line](const Progress& p) { line.show(p); });
   line.clear();
-  const std::filesystem::path folder = flags.out.empty() ? run.folder : std::filesystem::path(flags.out);
-  make_folder(folder);
   const Json facts = to_json(run, result, flags.options);
   write_file(folder / "attack.json", facts.dump(2) + "\n");
   const bool pictures = flags.options.examples > 0 && is_square_picture(result.examples.size(2));
@@ -89,7 +90,7 @@ void add_attack(CLI::App& app) {
   verb->footer(
       "Examples:\n  bridle attack runs/cifar\n  bridle attack runs/cifar --epsilon 0.5,1,2 --images 500 "
       "--json\n\n"
-      "Exit code 3: an attack changed a prediction that is certified.");
+      "Exit code 3: the model has no bound, or an attack changed a prediction that is certified.");
   auto flags = std::make_shared<Flags>();
   AttackOptions& options = flags->options;
   verb->add_option("run", flags->run, "A run's folder")->required();
@@ -101,7 +102,7 @@ void add_attack(CLI::App& app) {
   verb->add_option("--restarts", options.restarts, "Climbs along gradients, an image and ε")
       ->capture_default_str();
   verb->add_option("--steps", options.steps, "Of each climb")->capture_default_str();
-  verb->add_option("--queries", options.queries, "Of the attack without gradients; 0: none")
+  verb->add_option("--queries", options.queries, "Cosine waves of the attack without gradients; 0: none")
       ->capture_default_str();
   verb->add_option("--examples", options.examples, "Images in attack.png")->capture_default_str();
   verb->add_option("--seed", options.seed, "Of random starts and waves")->capture_default_str();

@@ -52,10 +52,9 @@ ModelOptions small_transformer() {
           .max_position_embeddings = 8};
 }
 
-std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation) {
+std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation, uint64_t seed) {
   auto model = make_model(options, 1);
   const at::NoGradGuard no_gradients;
-  uint64_t seed = 1;
   for (const Param& param : model->params())
     param.tensor.copy_(normal(param.tensor.sizes(), seed++).mul(deviation));
   return model;

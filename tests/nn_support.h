@@ -33,7 +33,7 @@ struct Bench {
 ModelOptions small_transformer();
 
 // Every weight normal, the ones that begin at zero too; float32.
-std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation = 0.3);
+std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation = 0.3, uint64_t seed = 1);
 
 double largest_rms(const at::Tensor& x);  // over the last dimension
 

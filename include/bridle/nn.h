@@ -96,6 +96,7 @@ struct KeyValueCache {
 struct Pass {
   at::ScalarType dtype = at::kFloat;  // of activations and products; weights keep theirs
   bool training = false;              // dropout
+  double margin = 0.0;                // taken off the right logit before the loss
   RandomKey dropout = {};             // changes from step to step
   ActivationStatistics* statistics = nullptr;
   uint64_t dropout_calls = 0;
@@ -204,7 +205,7 @@ class Model {
 
  protected:
   explicit Model(ModelOptions options) : options_(std::move(options)) {}
-  bool fusible(const Pass& pass) const;  // bfloat16, nothing recorded, and float32 weights on a CPU
+  bool fusible(const Pass& pass) const;  // bfloat16, plain loss, nothing recorded; float32 weights on a CPU
   ModelOptions options_;
   std::vector<Param> params_;
 };

@@ -53,6 +53,7 @@ struct TrainingOptions {
   uint64_t seed = 0;
   std::string precision = "float32";  // float32, or bfloat16 with float32 master weights
   int64_t accumulate = 1;             // batches a step
+  double margin = 0.0;                // taken off the right class's logit, for certified radii
   int64_t log_every = 10;
   int64_t evaluate_every = 200;
   int64_t checkpoint_every = 200;

@@ -101,7 +101,7 @@ std::vector<double> Budget::costs() const {
 
 // A cap that lies above its weight's norm comes down towards it, by at most `rate`·`share`, and never below it: a constraint that is
 // prepared for what a step can add to the cap would not bring it back. The room above the norm goes with the learning rate: caps
-// 2 % above a dozen norms at the end would leave a seventh of the budget unused.
+// 2 % above eight norms in a row at the end would leave a seventh of the budget unused.
 void Budget::tighten(double share) {
   const double excess = 5e-4 + 5e-3 * share;
   const double room = 1.0 + 5e-4 + 2e-2 * share;

@@ -34,8 +34,8 @@ class Budget {
   // Sees the gradients before the step is made with them.
   void observe(const std::vector<at::Tensor>& gradients);
 
-  // New caps, at most `rate`·`share` away in log; the old ones where nothing has been seen. The factor of each weight
-  // is new/old, and scaling it so keeps it inside.
+  // New caps; the old ones where nothing has been seen. They are tightened, then moved, each by at most `rate`·`share` in log.
+  // The factor of each weight is moved/tightened, and scaling it so keeps it inside.
   std::vector<double> move(double share);
 
   std::map<std::string, at::Tensor> state() const;

@@ -17,7 +17,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <numeric>
 
 #include "bridle/error.h"
 #include "bridle/random.h"
@@ -102,13 +101,16 @@ at::Tensor cosine_waves(int64_t count, int64_t pixels, const RandomKey& key) {
   const int64_t side = side_of(pixels / channels);
   const int64_t rows = side > 0 ? side : 1;
   const int64_t columns = pixels / channels / rows;
-  const at::Tensor draws = random_uniform({count, 3}, key);
+  const at::Tensor draws = random_uniform({count, 3}, key, at::kDouble);
   const auto along = [&](int64_t size, int64_t which) {
     const at::Tensor frequency = draws.select(1, which).square().mul(static_cast<double>(size)).floor();
     const at::Tensor place = at::arange(size, draws.options()).add(0.5);
     return frequency.unsqueeze(1).mul(place).mul(std::numbers::pi / static_cast<double>(size)).cos();
   };
-  const at::Tensor wave = along(rows, 0).unsqueeze(2).mul(along(columns, 1).unsqueeze(1));  // [N, R, C]
+  const at::Tensor wave = along(rows, 0)
+                              .to(at::kFloat)
+                              .unsqueeze(2)
+                              .mul(along(columns, 1).to(at::kFloat).unsqueeze(1));  // [N, R, C]
   const at::Tensor channel = draws.select(1, 2).mul(static_cast<double>(channels)).floor();
   const at::Tensor chosen = channel.unsqueeze(1).eq(at::arange(channels, draws.options()));
   const at::Tensor all = chosen.to(at::kFloat).view({count, channels, 1, 1}).mul(wave.unsqueeze(1));
@@ -116,30 +118,46 @@ at::Tensor cosine_waves(int64_t count, int64_t pixels, const RandomKey& key) {
   return flat.div(lengths(flat));
 }
 
-// Some images under attack within one ε, and what has been found so far.
+// What one adversary has found, for every image.
+struct Found {
+  at::Tensor broken;    // was right, is not any more
+  at::Tensor changed;   // another class than the certified prediction
+  at::Tensor surprise;  // the largest −log probability of the right class
+  at::Tensor worst;     // where
+};
+
+// Some images under attack within one ε.
 class Siege {
  public:
-  Siege(const Victim& victim, at::Tensor images, at::Tensor labels, bool box)
-      : victim_(victim), images_(std::move(images)), labels_(std::move(labels)), box_(box) {
-    const at::Tensor logits = victim_.logits(images_);
+  // `predicted`: the classes that certificates are about.
+  Siege(const Victim& victim, at::Tensor images, at::Tensor labels, at::Tensor predicted, bool box)
+      : victim_(victim),
+        images_(std::move(images)),
+        labels_(std::move(labels)),
+        predicted_(std::move(predicted)),
+        box_(box) {
+    const at::Tensor logits = victim_.logits(images_).detach();
     others_ = others(logits, labels_).argsort(1, /*descending=*/true).narrow(1, 0, logits.size(1) - 1);
     right_ = logits.argmax(1).eq(labels_);
-    surprise_ = surprise(logits, labels_);
-    worst_ = images_.clone();
+    const at::Tensor changed = logits.argmax(1).ne(predicted_);
+    for (Found* found : {&by_gradient_, &by_search_})
+      *found = {at::zeros_like(right_), changed.clone(), surprise(logits, labels_), images_.clone()};
     best_ = images_.clone();
     best_margin_ = margins(logits, labels_);
-    by_gradient_ = at::zeros_like(right_);
-    by_search_ = at::zeros_like(right_);
   }
 
   void allow(double epsilon) { epsilon_ = epsilon; }
-  int64_t size() const { return images_.size(0); }
   const at::Tensor& right() const { return right_; }
-  at::Tensor broken_by_gradient() const { return by_gradient_; }
-  at::Tensor broken_by_search() const { return by_search_; }
-  at::Tensor broken() const { return by_gradient_.logical_or(by_search_); }
-  at::Tensor probability() const { return surprise_.neg().exp(); }
-  const at::Tensor& worst() const { return worst_; }
+  const Found& by_gradient() const { return by_gradient_; }
+  const Found& by_search() const { return by_search_; }
+
+  Found by_both() const {
+    const at::Tensor more = by_search_.surprise.gt(by_gradient_.surprise);
+    return {by_gradient_.broken.logical_or(by_search_.broken),
+            by_gradient_.changed.logical_or(by_search_.changed),
+            at::where(more, by_search_.surprise, by_gradient_.surprise),
+            at::where(more.unsqueeze(1), by_search_.worst, by_gradient_.worst)};
+  }
 
   // A point of the sphere in each image's direction `away`.
   at::Tensor start(const at::Tensor& away) const {
@@ -152,11 +170,13 @@ class Siege {
   void climb(const at::Tensor& start, int64_t goal, int steps) {
     const at::AutoGradMode gradients(true);
     const at::Tensor target = others_.select(1, std::max<int64_t>(goal - 1, 0) % others_.size(1));
+    const int64_t count = images_.size(0);
     at::Tensor x = inside(start, images_);
     at::Tensor best = x;
-    at::Tensor best_value = at::full({size()}, -std::numeric_limits<double>::infinity(), x.options());
-    at::Tensor stalled = at::zeros({size()}, at::kLong);
-    at::Tensor step = at::full({size(), 1}, epsilon_, x.options());
+    at::Tensor best_direction = at::zeros_like(x);
+    at::Tensor best_value = at::full({count}, -std::numeric_limits<double>::infinity(), x.options());
+    at::Tensor stalled = at::zeros({count}, at::kLong);
+    at::Tensor step = at::full({count, 1}, epsilon_, x.options());
     for (int i = 0; i <= steps; ++i) {
       x = x.detach().requires_grad_(true);
       const at::Tensor logits = victim_.logits(x);
@@ -169,12 +189,14 @@ class Siege {
       const at::Tensor better = value.gt(best_value);
       best_value = at::where(better, value, best_value);
       best = at::where(better.unsqueeze(1), x, best);
+      at::Tensor direction = gradient.div(lengths(gradient).clamp_min(1e-30));
+      best_direction = at::where(better.unsqueeze(1), direction, best_direction);
       stalled = at::where(better, at::zeros_like(stalled), stalled.add(1));
       const at::Tensor tired = stalled.ge(4).unsqueeze(1);
       step = at::where(tired, step.mul(0.5), step);
       stalled = stalled.masked_fill(tired.squeeze(1), 0);
-      x = at::where(tired, best, x);
-      x = inside(x.addcmul(gradient, step.div(lengths(gradient).clamp_min(1e-30))), images_);
+      direction = at::where(tired, best_direction, direction);
+      x = inside(at::where(tired, best, x).addcmul(direction, step), images_);
     }
   }
 
@@ -184,7 +206,7 @@ class Siege {
     const at::NoGradGuard no_gradients;
     constexpr int together = 20;  // queries, after which those that have fallen are left out
     for (int query = 0; query < queries; query += together) {
-      const at::Tensor rows = right_.logical_and(by_search_.logical_not()).nonzero().squeeze(1);
+      const at::Tensor rows = right_.logical_and(by_search_.broken.logical_not()).nonzero().squeeze(1);
       if (rows.numel() == 0) return;
       const at::Tensor images = images_.index_select(0, rows);
       const at::Tensor labels = labels_.index_select(0, rows);
@@ -210,38 +232,41 @@ class Siege {
  private:
   // The nearest point of the ball, a little inside for rounding's sake, and of the box.
   at::Tensor inside(const at::Tensor& x, const at::Tensor& images) const {
+    const double rounding = 0x1p-23 * std::sqrt(static_cast<double>(x.size(1)));
+    const double radius = std::max(epsilon_ * (1.0 - 1e-4) - rounding, 0.5 * epsilon_);
     const at::Tensor step = x.sub(images);
-    const at::Tensor factor =
-        at::full({}, epsilon_ * (1.0 - 1e-4), x.options()).div(lengths(step).clamp_min(1e-30)).clamp_max(1.0);
+    const at::Tensor factor = lengths(step).clamp_min(1e-30).reciprocal().mul(radius).clamp_max(1.0);
     const at::Tensor result = step.mul_(factor).add_(images);
     return box_ ? result.clamp_(0.0, 1.0) : result;
   }
 
   // Takes note of what `x` shows. Distances are measured in float64, of those that show anything new.
-  void see(const at::Tensor& x, const at::Tensor& logits, at::Tensor& broken) {
-    const at::Tensor found = surprise(logits, labels_);
-    const at::Tensor falls =
-        right_.logical_and(logits.argmax(1).ne(labels_)).logical_and(broken.logical_not());
-    const at::Tensor news = falls.logical_or(found.gt(surprise_)).nonzero().squeeze(1);
+  void see(const at::Tensor& x, const at::Tensor& logits, Found& found) const {
+    const at::Tensor classes = logits.argmax(1);
+    const at::Tensor falls = right_.logical_and(classes.ne(labels_)).logical_and(found.broken.logical_not());
+    const at::Tensor changes = classes.ne(predicted_).logical_and(found.changed.logical_not());
+    const at::Tensor seen = surprise(logits, labels_);
+    const at::Tensor more = seen.gt(found.surprise);
+    const at::Tensor news = falls.logical_or(changes).logical_or(more).nonzero().squeeze(1);
     if (news.numel() == 0) return;
-    const auto rows = [&](const at::Tensor& values) { return values.index_select(0, news); };
-    const at::Tensor apart = rows(x).to(at::kDouble).sub_(rows(images_));
-    const at::Tensor within = lengths(apart).squeeze(1).le(epsilon_);
-    broken.index_copy_(0, news, rows(broken).logical_or(rows(falls).logical_and(within)));
-    const at::Tensor more = rows(found).gt(rows(surprise_)).logical_and(within);
-    const at::Tensor worse = news.masked_select(more);
-    surprise_.index_copy_(0, worse, found.index_select(0, worse));
-    worst_.index_copy_(0, worse, x.index_select(0, worse));
+    const at::Tensor apart = x.index_select(0, news).to(at::kDouble).sub_(images_.index_select(0, news));
+    const at::Tensor near = news.masked_select(lengths(apart).squeeze(1).le(epsilon_));
+    const auto rows = [&](const at::Tensor& values) { return values.index_select(0, near); };
+    found.broken.index_copy_(0, near, rows(found.broken).logical_or(rows(falls)));
+    found.changed.index_copy_(0, near, rows(found.changed).logical_or(rows(changes)));
+    const at::Tensor worse = near.masked_select(rows(more));
+    found.surprise.index_copy_(0, worse, seen.index_select(0, worse));
+    found.worst.index_copy_(0, worse, x.index_select(0, worse));
   }
 
   const Victim& victim_;
-  at::Tensor images_, labels_;
+  at::Tensor images_, labels_, predicted_;
   at::Tensor others_;  // [N, classes − 1], the likeliest first
   bool box_;
   double epsilon_ = 0.0;
-  at::Tensor right_, by_gradient_, by_search_;  // [N]
-  at::Tensor surprise_, worst_;                 // the largest −log probability, and where
-  at::Tensor best_margin_, best_;               // of the search without gradients
+  at::Tensor right_;
+  Found by_gradient_, by_search_;
+  at::Tensor best_margin_, best_;  // of the search
 };
 
 std::vector<double> epsilons_of(const AttackOptions& options) {
@@ -274,17 +299,49 @@ void check(const Model& model, const AttackOptions& options) {
     throw InputError("attack", "standardised pixels have three channels; this model's inputs have not");
 }
 
-// All that is done within one ε; the best of the last ε is where the first climb begins.
+// All that is done within one ε; each adversary goes on from its own best of the last.
 void besiege(Siege& siege, const AttackOptions& options, double epsilon, RandomKey key) {
   siege.allow(epsilon);
-  siege.climb(siege.worst(), 0, options.steps);
-  const std::vector<int64_t> shape = siege.worst().sizes().vec();
-  for (int restart = 1; restart < options.restarts; ++restart) {
-    const at::Tensor start = siege.start(random_normal(shape, key));
-    ++key.step;
-    siege.climb(start, restart, options.steps);
-  }
+  siege.climb(siege.by_gradient().worst, 0, options.steps);
+  const std::vector<int64_t> shape = siege.by_gradient().worst.sizes().vec();
+  for (int restart = 1; restart < options.restarts; ++restart, ++key.step)
+    siege.climb(siege.start(random_normal(shape, key)), restart, options.steps);
   siege.search(options.queries, key);
+}
+
+void check_batch(const Batch& batch, const Model& model) {
+  const int64_t classes = model.options().layer_sizes.back();
+  const int64_t largest = batch.targets.max().item<int64_t>();
+  if (classes < 2 || largest >= classes)
+    throw InputError("attack",
+                     fmt::format("the model has {} classes, and there is a label {}; an attack needs two "
+                                 "classes and labels among them",
+                                 classes, largest));
+}
+
+double share(const std::vector<at::Tensor>& parts) {
+  const at::Tensor all = at::cat(parts);
+  return all.to(at::kDouble).sum().item<double>() / static_cast<double>(all.numel());
+}
+
+// What is kept of every batch, for one ε.
+struct Columns {
+  std::vector<at::Tensor> stands, by_gradient, by_search, probability, broken, changed;
+};
+
+// Nothing that is certified may have been reached.
+void check_promise(const at::Tensor& changed, const CertifiedPredictions& certified,
+                   const AttackOptions& options, const std::vector<double>& epsilons) {
+  const at::Tensor places = changed.logical_and(certified.stands).nonzero();
+  if (places.size(0) == 0) return;
+  const auto first = places[0];
+  throw PromiseError(
+      "attack",
+      fmt::format(
+          "{} certified predictions were changed, the first at epsilon {} on image {}, seed {}: please "
+          "report this",
+          places.size(0), epsilons.at(static_cast<size_t>(first[0].item<int64_t>())),
+          first[1].item<int64_t>(), options.seed));
 }
 
 }  // namespace
@@ -301,51 +358,58 @@ AttackResult attack(const Model& model, const std::shared_ptr<const Source>& sou
       {.epsilons = epsilons, .smallest_deviation = smallest, .order = {.batch_size = kTogether}});
   const Victim victim(model, options.standardised);
   const Evaluation batches(first, {.batch_size = kTogether});
-  std::vector<std::vector<at::Tensor>> broken(epsilons.size());
+  std::vector<Columns> columns(epsilons.size());
+  std::vector<at::Tensor> right;
+  std::vector<at::Tensor> probability;
   std::vector<std::vector<at::Tensor>> shown(1 + epsilons.size());
-  AttackResult result{.images = first->size()};
-  for (const double epsilon : epsilons) result.points.push_back({.epsilon = epsilon});
-  const auto share = [&](const at::Tensor& values) {
-    return values.sum().item<double>() / static_cast<double>(result.images);
-  };
   for (int64_t b = 0; b < batches.size(); ++b) {
     const Batch batch = batches[b];
+    check_batch(batch, model);
     const at::Tensor images = victim.plain(batch.inputs.reshape({batch.inputs.size(0), -1}));
     const int64_t examples = std::clamp<int64_t>(options.examples - b * kTogether, 0, images.size(0));
-    Siege siege(victim, images, batch.targets, options.box);
-    result.accuracy += share(siege.right());
-    result.probability += share(siege.probability());
+    Siege siege(victim, images, batch.targets, certified.predicted.narrow(0, b * kTogether, images.size(0)),
+                options.box);
+    right.push_back(siege.right());
+    probability.push_back(siege.by_both().surprise.neg().exp());
     shown[0].push_back(images.narrow(0, 0, examples));
     for (size_t e = 0; e < epsilons.size(); ++e) {
       const auto number = static_cast<uint64_t>(b) * epsilons.size() + e;
       besiege(siege, options, epsilons[e],
               {.seed = options.seed, .stream = Stream::attack, .step = number << 20U});
-      AttackPoint& point = result.points[e];
-      point.accuracy += share(siege.right().logical_and(siege.broken().logical_not()));
-      point.by_gradient += share(siege.right().logical_and(siege.broken_by_gradient().logical_not()));
-      point.by_search += share(siege.right().logical_and(siege.broken_by_search().logical_not()));
-      point.probability += share(siege.probability());
-      broken[e].push_back(siege.broken());
-      shown[e + 1].push_back(siege.worst().narrow(0, 0, examples).clone());
+      const Found both = siege.by_both();
+      Columns& own = columns[e];
+      own.stands.push_back(siege.right().logical_and(both.broken.logical_not()));
+      own.by_gradient.push_back(siege.right().logical_and(siege.by_gradient().broken.logical_not()));
+      own.by_search.push_back(siege.right().logical_and(siege.by_search().broken.logical_not()));
+      own.probability.push_back(both.surprise.neg().exp());
+      own.broken.push_back(both.broken);
+      own.changed.push_back(both.changed);
+      shown[e + 1].push_back(both.worst.narrow(0, 0, examples));
       report(progress, {.what = "attacking",
                         .done = static_cast<int64_t>(number) + 1,
                         .total = batches.size() * static_cast<int64_t>(epsilons.size()),
                         .unit = "rounds"});
     }
   }
-  const auto joined = [](const std::vector<std::vector<at::Tensor>>& parts) {
-    std::vector<at::Tensor> rows;
-    for (const auto& row : parts) rows.push_back(at::cat(row));
-    return at::stack(rows);
-  };
-  result.broken = joined(broken);
-  result.examples = joined(shown);
-  for (size_t e = 0; e < epsilons.size(); ++e)
-    result.points[e].certified_accuracy = certified.shares[e].certified_accuracy;
-  const int64_t contradictions = result.broken.logical_and(certified.stands).sum().item<int64_t>();
-  if (contradictions > 0)
-    throw PromiseError(
-        "attack", fmt::format("{} certified predictions were changed: please report this", contradictions));
+  AttackResult result{.images = first->size(), .accuracy = share(right), .probability = share(probability)};
+  std::vector<at::Tensor> broken;
+  std::vector<at::Tensor> changed;
+  std::vector<at::Tensor> examples;
+  for (const auto& parts : shown) examples.push_back(at::cat(parts));
+  for (size_t e = 0; e < epsilons.size(); ++e) {
+    const Columns& own = columns[e];
+    result.points.push_back({.epsilon = epsilons[e],
+                             .accuracy = share(own.stands),
+                             .accuracy_by_gradient = share(own.by_gradient),
+                             .accuracy_by_search = share(own.by_search),
+                             .probability = share(own.probability),
+                             .certified_accuracy = certified.shares[e].certified_accuracy});
+    broken.push_back(at::cat(own.broken));
+    changed.push_back(at::cat(own.changed));
+  }
+  result.broken = at::stack(broken);
+  result.examples = at::stack(examples);
+  check_promise(at::stack(changed), certified, options, epsilons);
   return result;
 }
 

@@ -20,8 +20,8 @@ struct AttackOptions {
   int64_t images = 2000;              // the first ones
   int restarts = 4;                   // the first climbs the cross-entropy, the others towards a class each
   int steps = 40;                     // of each climb
-  int queries = 200;                  // of the adversary without gradients; 0: it stays away
-  bool box = true;                    // pixels stay in [0, 1]
+  int queries = 200;  // waves of the adversary without gradients, each tried both ways; 0: it stays away
+  bool box = true;    // pixels stay in [0, 1]
   int64_t examples = 8;
   uint64_t seed = 0;
   std::optional<ChannelStatistics> standardised =
@@ -31,9 +31,9 @@ struct AttackOptions {
 // Shares of the images; a smaller ε's success is one for a larger ε too.
 struct AttackPoint {
   double epsilon = 0.0;
-  double accuracy = 0.0;     // under both
-  double by_gradient = 0.0;  // under each alone
-  double by_search = 0.0;
+  double accuracy = 0.0;              // under both
+  double accuracy_by_gradient = 0.0;  // under each alone
+  double accuracy_by_search = 0.0;
   double probability = 0.0;  // mean of the right class, the least that was found
   double certified_accuracy = 0.0;
 };
@@ -44,10 +44,11 @@ struct AttackResult {
   double probability = 0.0;
   std::vector<AttackPoint> points = {};
   at::Tensor broken = {};    // [ε, images]: was right, and is not any more
-  at::Tensor examples = {};  // [1 + ε, examples, pixels] in [0, 1]: as they are, and at their worst
+  at::Tensor examples = {};  // [1 + ε, examples, pixels] plain: as they are, and at their worst
 };
 
-// Throws InputError for a model of text; PromiseError where an attack succeeds on what is certified.
+// Throws InputError for a model of text; PromiseError where the model has no bound, and where an attack changes
+// a certified prediction.
 AttackResult attack(const Model& model, const std::shared_ptr<const Source>& source,
                     const AttackOptions& options, const OnProgress& progress = {});
 

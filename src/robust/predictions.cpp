@@ -152,6 +152,7 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
   const auto rounding = pixels ? std::make_unique<FloatError>(model) : nullptr;
   for (const double epsilon : epsilons) result.shares.push_back({.epsilon = epsilon});
   double right = 0.0;
+  std::vector<at::Tensor> classes;
   std::vector<at::Tensor> parts;  // of `stands`
   const Evaluation batches(source, options.order);
   Pass pass{.dtype = at::kDouble};
@@ -175,12 +176,14 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
       result.shares[e].certified += holds.sum().item<double>();
       result.shares[e].certified_accuracy += holds.logical_and(is_right).sum().item<double>();
     }
+    classes.push_back(predicted);
     parts.push_back(part);
     right += is_right.sum().item<double>();
     result.targets += targets.numel();
     report(progress,
            {.what = "certifying predictions", .done = b + 1, .total = batches.size(), .unit = "batches"});
   }
+  result.predicted = at::cat(classes);
   result.stands = at::cat(parts, 1);
   const auto targets = static_cast<double>(result.targets);
   result.accuracy = right / targets;

@@ -31,7 +31,8 @@ struct CertifiedPredictions {
   int64_t targets = 0;
   double accuracy = 0.0;
   std::vector<CertifiedShare> shares = {};
-  at::Tensor stands = {};  // [ε, targets]: this prediction cannot change
+  at::Tensor predicted = {};  // [targets]
+  at::Tensor stands = {};     // [ε, targets]: this prediction cannot change
 };
 
 // Throws PromiseError where the model has no bound.

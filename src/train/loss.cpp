@@ -1,5 +1,6 @@
 // Forward, loss and backward in one call: the model's fused pass where it has one, and its plain twin on LibTorch's autograd.
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/full.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/stopwatch.h"
@@ -14,8 +15,11 @@ LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass
   const at::Tensor logits = model.forward(batch.inputs, pass);
   const at::Tensor flat = logits.reshape({-1, logits.size(-1)});
   const at::Tensor targets = batch.targets.reshape({-1});
-  const at::Tensor loss =
-      at::cross_entropy_loss(flat.scalar_type() == at::kDouble ? flat : flat.to(at::kFloat), targets);
+  at::Tensor judged = flat.scalar_type() == at::kDouble ? flat : flat.to(at::kFloat);
+  if (pass.margin != 0.0)
+    judged = judged.scatter_add(1, targets.unsqueeze(1),
+                                at::full({targets.numel(), 1}, -pass.margin, judged.options()));
+  const at::Tensor loss = at::cross_entropy_loss(judged, targets);
   watch.lap(&PhaseTimes::forward);
   std::vector<at::Tensor> weights;
   for (const Param& param : model.params()) weights.push_back(param.tensor);

@@ -89,6 +89,7 @@ Settings training_settings(TrainingOptions& o) {
           {"training.seed", &o.seed, "of weights, order, labels and dropout"},
           {"training.precision", &o.precision, "float32, or bfloat16 with float32 master weights"},
           {"training.accumulate", &o.accumulate, "batches a step"},
+          {"training.margin", &o.margin, "taken off the right logit in the loss: larger certified radii"},
           {"training.log_every", &o.log_every, "steps between lines of metrics.jsonl"},
           {"training.evaluate_every", &o.evaluate_every, "steps; 0: at the end only"},
           {"training.checkpoint_every", &o.checkpoint_every, "steps; 0: at the end only"}};
@@ -259,6 +260,8 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
   check_one_of("training.precision", options.training.precision, {"float32", "bfloat16"});
   check_at_least("training.steps", options.training.steps, 1);
   check_at_least("training.accumulate", options.training.accumulate, 1);
+  check_range("training.margin", options.training.margin >= 0.0 && std::isfinite(options.training.margin),
+              options.training.margin, "a number, 0 or more");
   check_at_least("training.log_every", options.training.log_every, 1);
   check_at_least("training.evaluate_every", options.training.evaluate_every, 0);
   check_at_least("training.checkpoint_every", options.training.checkpoint_every, 0);

@@ -23,6 +23,7 @@ std::unique_ptr<Budget> make_budget(const Model& model, const std::vector<Param>
 Pass TrainState::pass() const {
   return {.dtype = options.training.precision == "bfloat16" ? at::kBFloat16 : at::kFloat,
           .training = true,
+          .margin = options.training.margin,
           .dropout = {.seed = options.training.seed,
                       .stream = Stream::dropout,
                       .step = static_cast<uint64_t>(step)},

@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "bridle/certify.h"
 #include "bridle/constraint.h"
 #include "bridle/error.h"
+#include "bridle/linalg.h"
 #include "certify/paper_formula.h"
 #include "file_support.h"
 #include "nn_support.h"
@@ -73,6 +75,32 @@ TEST(ABudget, IsSpentButNeverExceededWhateverThePricesAre) {
     }
     EXPECT_LE(sealed_bound(*model, params, budget.caps()), lipschitz);
   }
+}
+
+// As the learning rate goes, caps close in on the norms, from above.
+TEST(ABudget, IsAllUsedInTheEnd) {
+  const auto model = make_model({.kind = "mlp", .layer_sizes = {8, 8, 8, 8}}, 1);
+  {
+    const at::NoGradGuard no_gradients;
+    for (const Param& param : model->params())
+      param.tensor.copy_(test::normal(param.tensor.sizes(), 5).mul(0.1));
+  }
+  Budget budget(*model, model->params(), {.lipschitz = 4.0});
+  for (int i = 0; i < 400; ++i) {
+    std::vector<at::Tensor> gradients;
+    for (const Param& param : model->params()) gradients.push_back(param.tensor.detach().neg());
+    budget.observe(gradients);
+    const std::vector<double> factors = budget.move(1.0 - i / 400.0);
+    const at::NoGradGuard no_gradients;
+    for (size_t p = 0; p < factors.size(); ++p) model->params()[p].tensor.mul_(factors[p]);
+    for (size_t p = 0; p < factors.size(); ++p) {
+      const Param& param = model->params()[p];
+      EXPECT_LE(spectral_norm_bound(param.tensor.detach())->value.to_double() / param.unit(),
+                budget.caps()[p]);
+    }
+  }
+  EXPECT_LE(budget.bound().to_double(), 4.0);
+  EXPECT_GE(certify(*model).lipschitz.value, 0.99 * 4.0);
 }
 
 TEST(ABudget, MovesToWhereItBuysMore) {

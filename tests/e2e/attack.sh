@@ -32,12 +32,15 @@ for point in facts["points"]:
     assert point["certified_accuracy"] <= point["accuracy"] <= min(point["accuracy_by_gradient"], point["accuracy_by_search"]) <= last
     last = point["accuracy"]
 assert last < facts["accuracy"], "no image has fallen"
+assert facts["points"][0]["certified_accuracy"] > 0, "nothing is certified"
 P
 
 expect 0 "Lipschitz bound" "$bridle" train "$recipe" --set training.steps=20 --set data.standardize=true --out standardised
 expect 0 "under attack" "$bridle" attack standardised --epsilon 0.5 "${few[@]}" --any-pixels
 expect 1 "epsilon = 0.2" "$bridle" attack run --epsilon 0.5,0.2
 expect 1 "images = 0" "$bridle" attack run --images 0
+touch file
+expect 1 "file" "$bridle" attack run --epsilon 0.5 "${few[@]}" --out file
 expect 1 "is not a folder" "$bridle" attack nowhere
 expect 2 "--no-such" "$bridle" attack run --no-such
 head -c 1000 run/model.safetensors >short && mv short run/model.safetensors

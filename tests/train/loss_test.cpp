@@ -21,5 +21,17 @@ TEST(Loss, IsTheMeanCrossEntropy) {
   EXPECT_NEAR(zero.accuracy, 1.0 / 3.0, 1e-12);                   // equal logits: the first class is taken
 }
 
+// Equal logits: with a margin m the right one is m behind, in every precision.
+TEST(Loss, TakesAMarginOffTheRightLogit) {
+  const auto model = make_model({.kind = "mlp", .layer_sizes = {4, 3}}, 1);
+  const Batch batch{test::normal({6, 4}, 1, at::kFloat), at::tensor({0, 1, 2, 0, 1, 2}, at::kLong)};
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    Pass pass{.dtype = dtype, .margin = 0.5};
+    const LossAndGradients result = loss_and_gradients(*model, batch, pass);
+    EXPECT_NEAR(result.loss, std::log(2.0 + std::exp(-0.5)) + 0.5, 1e-6);
+    EXPECT_NEAR(result.accuracy, 1.0 / 3.0, 1e-12);  // of the logits as they are
+  }
+}
+
 }  // namespace
 }  // namespace bridle
