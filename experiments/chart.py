@@ -97,9 +97,11 @@ class Chart:
         named = [s for s in self.series if s[0]]
         for i, (name, _, _, _, dashed, colour) in enumerate(named):
             dash = ' stroke-dasharray="6 4"' if dashed else ""
-            y = TOP + 18 + 18 * i if self.legend == "top" else TOP + inner_height - 18 * (len(named) - i)
-            x = LEFT + inner_width - 8
-            out.append(f'<text x="{x - 30}" y="{y + 4}" text-anchor="end">{html.escape(name)}</text>'
+            y = TOP + inner_height - 18 * (len(named) - i) if "bottom" in self.legend else TOP + 18 + 18 * i
+            left = "left" in self.legend
+            x = LEFT + 32 if left else LEFT + inner_width - 8
+            text, anchor = (x + 6, "start") if left else (x - 30, "end")
+            out.append(f'<text x="{text}" y="{y + 4}" text-anchor="{anchor}">{html.escape(name)}</text>'
                        f'<line x1="{x - 24}" y1="{y}" x2="{x}" y2="{y}" stroke="{colour}" stroke-width="3"{dash}/>')
         out.append(f'<text x="{LEFT + inner_width / 2}" y="{HEIGHT - 14}" text-anchor="middle">{html.escape(self.x_label)}</text>')
         out.append(f'<text transform="translate(18 {TOP + inner_height / 2}) rotate(-90)" text-anchor="middle">{html.escape(self.y_label)}</text>')

@@ -72,18 +72,20 @@ def frontier(folder):
 
 
 def norms(folder):
-    """The spectral norms of a run with moving caps."""
+    """The norms of a run with moving caps, multiplied along each branch."""
     path = HERE / "norms_20.csv"
     if not path.exists():
         return
     with open(path, newline="", encoding="utf-8") as file:
         table = list(csv.DictReader(file))
-    chart = Chart("Norms over training, sound bound 20, moving caps", "step", "log10 of the RMS → RMS norm")
-    for name in table[0]:
-        if name == "step" or "q_proj" in name or "k_proj" in name:
-            continue
-        title = name.replace("model.layers.", "block ").replace(".self_attn.", " ").replace(".mlp.", " ").replace("_proj.weight", "").replace(".weight", "")
-        chart.add(title, [(float(row["step"]), math.log10(float(row[name]))) for row in table], markers=False)
+    branches = {"lm_head": ["lm_head.weight"]}
+    for block in range(sum(name.endswith("q_proj.weight") for name in table[0])):
+        for what, names in (("q · k", ("self_attn.q_proj", "self_attn.k_proj")), ("v · o", ("self_attn.v_proj", "self_attn.o_proj")),
+                            ("up · down", ("mlp.up_proj", "mlp.down_proj"))):
+            branches[f"block {block}: {what}"] = [f"model.layers.{block}.{name}.weight" for name in names]
+    chart = Chart("Norms over training, sound bound 20, moving caps", "step", "log10 of the product of RMS → RMS norms", legend="bottom left")
+    for title, names in branches.items():
+        chart.add(title, [(float(row["step"]), sum(math.log10(float(row[name])) for name in names)) for row in table], markers=False)
     chart.write(folder / "norms_20.svg")
 
 
