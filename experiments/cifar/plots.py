@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The pictures of docs/results/cifar.md, from the committed tables. Usage: experiments/cifar/plots.py [FOLDER]"""
+import csv
+import json
+import math
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from chart import Chart  # noqa: E402
+
+BINS = 3  # a decade of the bound
+
+
+def rows(name):
+    path = HERE / name
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if row["status"] == "done" and row["log10_bound"]]
+
+
+def frontier(folder):
+    """The best validation loss in every bin of the Lipschitz bound, a curve a pair of optimizer and method."""
+    pairs = {}
+    for row in rows("frontier.csv"):
+        pair = row["group"].removesuffix("_small")
+        place = math.floor(float(row["log10_bound"]) * BINS)
+        best = pairs.setdefault(pair, {})
+        if place not in best or float(row["loss"]) < best[place]:
+            best[place] = float(row["loss"])
+    for optimizer in ("muon", "adamw"):
+        chart = Chart(f"CIFAR-10, MLP, {optimizer}: best loss per bin of the bound", "Lipschitz bound (RMS → RMS)", "validation loss", log_x=True)
+        for pair in sorted(pairs):
+            if pair.startswith(optimizer):
+                title = pair.removeprefix(optimizer + "_").replace("_", " ")
+                chart.add(title, sorted((10 ** ((place + 0.5) / BINS), loss) for place, loss in pairs[pair].items()))
+        chart.limit("y", 1.15, 2.35)
+        chart.write(folder / f"frontier_{optimizer}.svg")
+
+
+def attacks(folder):
+    """Accuracy under attack, certified accuracy and the right class's probability against ε, for the robust pair."""
+    for key, label, name in (("accuracy", "accuracy", "attack_accuracy.svg"), ("probability", "mean probability of the right class", "attack_probability.svg")):
+        chart = Chart(f"CIFAR-10 under attack: {label}", "ε, ℓ2 over pixels in [0, 1]", label)
+        found = False
+        for run, title in (("soft_cap", "Muon, soft cap"), ("adamw", "AdamW, weight decay")):
+            path = HERE / f"attack_{run}.json"
+            if not path.exists():
+                continue
+            facts, found = json.loads(path.read_text()), True
+            chart.add(title, [(0.0, facts[key])] + [(p["epsilon"], p[key]) for p in facts["points"]])
+            if key == "accuracy":
+                chart.add(f"{title}: certified", [(p["epsilon"], p["certified_accuracy"]) for p in facts["points"]], dashed=True)
+        if found:
+            chart.write(folder / name)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    if rows("frontier.csv"):
+        frontier(folder)
+    attacks(folder)
+
+
+if __name__ == "__main__":
+    main()
