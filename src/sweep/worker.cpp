@@ -10,6 +10,7 @@
 #include "bridle/run.h"
 #include "bridle/sweep.h"
 #include "certify/paper_formula.h"
+#include "robust/predictions.h"
 #include "sweep/registry.h"
 #include "sweep/results.h"
 
@@ -18,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uintmax_t kRoom = 16 << 20;  // bytes without which a failure is the disk's
+constexpr double kRadius = 36.0 / 255.0;  // ℓ2, that of most published figures for CIFAR-10
+constexpr uintmax_t kRoom = 16 << 20;     // bytes without which a failure is the disk's
 
 // A run that was cut short goes on from its checkpoint; one that has none begins again.
 std::unique_ptr<Trainer> open_trainer(const SweepRun& run, const fs::path& folder,
@@ -58,6 +60,12 @@ Cells measured(const fs::path& folder, const TrainSummary& summary) {
     const EvaluationResult result = evaluate(*run.model, open_run_split(run, split), paper);
     cells["paper_loss"] = number(result.loss);
     cells["paper_accuracy"] = number(result.accuracy);
+  } else if (summary.bounded) {
+    const CertifiedPredictions result = certify_predictions(*run.model, open_run_split(run, split),
+                                                            {.epsilons = {kRadius},
+                                                             .smallest_deviation = smallest_deviation(run),
+                                                             .order = {.batch_size = 1000}});
+    cells["certified_accuracy"] = number(result.shares.front().certified_accuracy);
   }
   return cells;
 }

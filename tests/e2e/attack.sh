@@ -37,6 +37,18 @@ P
 
 expect 0 "Lipschitz bound" "$bridle" train "$recipe" --set training.steps=20 --set data.standardize=true --out standardised
 expect 0 "under attack" "$bridle" attack standardised --epsilon 0.5 "${few[@]}" --any-pixels
+
+# A sweep says what is certified of every run.
+printf 'recipe = "%s"\nfolder = "sweep"\n[set]\n"training.steps" = 40\n' "$recipe" >sweep.toml
+expect 0 "1 done" "$bridle" sweep sweep.toml --workers 1
+"$bridle" certify run --search 0 --predictions --epsilon 0.1411764705882353 --json >certified.json 2>/dev/null
+python3 - <<'P'
+import csv, json
+row, = csv.DictReader(open("results.csv"))
+share = json.load(open("certified.json"))["predictions"]["shares"][0]["certified_accuracy"]
+assert abs(float(row["certified_accuracy"]) - share) < 1e-5 and share > 0, (row, share)
+P
+
 expect 1 "epsilon = 0.2" "$bridle" attack run --epsilon 0.5,0.2
 expect 1 "images = 0" "$bridle" attack run --images 0
 touch file
