@@ -1,7 +1,6 @@
 #include "robust/attack.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -9,39 +8,16 @@
 #include "file_support.h"
 #include "nn_support.h"
 #include "robust/predictions.h"
+#include "source_support.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
 
-class Fixed : public Source {
- public:
-  Fixed(at::Tensor inputs, at::Tensor labels) : inputs_(std::move(inputs)), labels_(std::move(labels)) {}
-  int64_t size() const override { return inputs_.size(0); }
-  int64_t stride() const override { return 1; }
-  Batch read(std::span<const int64_t> starts) const override {
-    std::vector<at::Tensor> inputs, labels;
-    for (const int64_t i : starts) {
-      inputs.push_back(inputs_[i]);
-      labels.push_back(labels_[i]);
-    }
-    return {at::stack(inputs), at::stack(labels)};
-  }
-
- private:
-  at::Tensor inputs_, labels_;
-};
-
 const ModelOptions kMlp{.kind = "mlp", .layer_sizes = {12, 16, 4}, .final_scale = 2.0};
 
 at::Tensor pixels(int64_t images = 64, uint64_t seed = 9) {
   return test::normal({images, 12}, seed, at::kFloat).abs().mul(0.3).clamp_max(1.0);
-}
-
-// Images with the labels that the model gives them.
-std::shared_ptr<Fixed> labelled(const Model& model, const at::Tensor& images) {
-  Pass pass{.dtype = at::kFloat};
-  return std::make_shared<Fixed>(images, model.forward(images, pass).argmax(1).detach());
 }
 
 // A linear classifier's least perturbation is known: the margin over |w_i − w_j|, for the best j.
@@ -75,7 +51,7 @@ void expect_exact(const AttackResult& result, const at::Tensor& exact) {
 TEST(Attack, BreaksALinearClassifierJustOutsideTheExactDistance) {
   const auto model = test::random_model({.kind = "mlp", .layer_sizes = {12, 4}}, 1.0);
   const at::Tensor images = pixels();
-  const AttackResult result = attack(*model, labelled(*model, images),
+  const AttackResult result = attack(*model, test::labelled(*model, images),
                                      {.epsilons = {0.02, 0.05, 0.1, 0.2, 0.4}, .queries = 0, .box = false});
   EXPECT_EQ(result.accuracy, 1.0);
   expect_exact(result, distances(*model, images));
@@ -83,8 +59,8 @@ TEST(Attack, BreaksALinearClassifierJustOutsideTheExactDistance) {
 
 TEST(Attack, WithoutGradientsFindsNearlyAsMuchOnALinearClassifier) {
   const auto model = test::random_model({.kind = "mlp", .layer_sizes = {12, 4}}, 1.0);
-  const AttackResult result =
-      attack(*model, labelled(*model, pixels()), {.epsilons = {0.1, 0.3}, .queries = 300, .box = false});
+  const AttackResult result = attack(*model, test::labelled(*model, pixels()),
+                                     {.epsilons = {0.1, 0.3}, .queries = 300, .box = false});
   for (const AttackPoint& point : result.points) {
     EXPECT_GE(point.accuracy_by_search, point.accuracy_by_gradient);
     EXPECT_LE(point.accuracy_by_search, point.accuracy_by_gradient + 0.1);
@@ -98,7 +74,7 @@ TEST(Attack, NeverSucceedsOnWhatIsCertified) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
     const ModelOptions deep{.kind = "mlp", .layer_sizes = {12, 10, 8, 4}};
     const auto model = test::random_model(seed % 2 == 0 ? kMlp : deep, 0.3, 100 * seed + 1);
-    const auto source = labelled(*model, pixels(64, seed));
+    const auto source = test::labelled(*model, pixels(64, seed));
     const AttackResult result =
         attack(*model, source,
                {.epsilons = epsilons, .restarts = 6, .queries = 60, .box = seed % 4 < 2, .seed = seed});
@@ -141,7 +117,7 @@ TEST(Attack, SaysWhenACertifiedPredictionWasChanged) {
 
 TEST(Attack, ByGradientsOwesNothingToTheOtherOne) {
   const auto model = test::random_model(kMlp, 0.4);
-  const auto source = labelled(*model, pixels());
+  const auto source = test::labelled(*model, pixels());
   const AttackOptions alone{.epsilons = {0.05, 0.1, 0.3}, .restarts = 1, .steps = 3, .queries = 0};
   AttackOptions both = alone;
   both.queries = 100;
@@ -158,8 +134,8 @@ TEST(Attack, WorksInManyBatchesAndForTinyEpsilon) {
   const auto model = test::random_model({.kind = "mlp", .layer_sizes = {12, 4}}, 1.0);
   const at::Tensor images = pixels(1000);
   const at::Tensor exact = distances(*model, images);
-  const AttackResult result =
-      attack(*model, labelled(*model, images), {.epsilons = {0.0005, 0.002}, .queries = 0, .box = false});
+  const AttackResult result = attack(*model, test::labelled(*model, images),
+                                     {.epsilons = {0.0005, 0.002}, .queries = 0, .box = false});
   for (size_t e = 0; e < result.points.size(); ++e) {
     const AttackPoint& point = result.points[e];
     const auto expected = exact.lt(point.epsilon).sum().item<int64_t>();
@@ -176,7 +152,7 @@ TEST(Attack, GrowsWithEpsilonAndKeepsTheWorstImagesInsideBallAndBox) {
   const auto model = test::random_model(kMlp, 0.4);
   const at::Tensor images = pixels();
   const std::vector<double> epsilons{0.05, 0.2, 0.6};
-  const AttackResult result = attack(*model, labelled(*model, images),
+  const AttackResult result = attack(*model, test::labelled(*model, images),
                                      {.epsilons = epsilons, .images = 20, .queries = 20, .examples = 5});
   EXPECT_EQ(result.images, 20);
   ASSERT_EQ(result.examples.sizes(), at::IntArrayRef({4, 5, 12}));
@@ -197,7 +173,7 @@ TEST(Attack, GrowsWithEpsilonAndKeepsTheWorstImagesInsideBallAndBox) {
 
 TEST(Attack, IsTheSameAgain) {
   const auto model = test::random_model(kMlp, 0.4);
-  const auto source = labelled(*model, pixels());
+  const auto source = test::labelled(*model, pixels());
   const AttackOptions options{.epsilons = {0.1, 0.3}, .queries = 20};
   const AttackResult first = attack(*model, source, options);
   const AttackResult second = attack(*model, source, options);
@@ -218,7 +194,7 @@ TEST(Attack, CountsInPlainPixelsWhereTheModelsAreStandardised) {
     inputs.narrow(1, 4 * channel, 4).sub_(statistics.mean.at(which)).div_(statistics.deviation.at(which));
   }
   const AttackResult result = attack(
-      *model, labelled(*model, inputs),
+      *model, test::labelled(*model, inputs),
       {.epsilons = {0.05, 0.1, 0.2, 0.4, 0.8}, .queries = 0, .box = false, .standardised = statistics});
   expect_exact(result, distances(*model, inputs, plain));
 }
@@ -226,7 +202,7 @@ TEST(Attack, CountsInPlainPixelsWhereTheModelsAreStandardised) {
 TEST(Attack, RefusesWhatItCannotDo) {
   const auto text = test::random_model(test::small_transformer(), 0.3);
   const auto model = test::random_model(kMlp, 0.4);
-  const auto source = labelled(*model, pixels());
+  const auto source = test::labelled(*model, pixels());
   const auto with = [&](const AttackOptions& options) { attack(*model, source, options); };
   EXPECT_ERROR(attack(*text, source, {}), InputError, "classifiers of images");
   EXPECT_ERROR(with({.epsilons = {0.5, 0.2}}), InputError, "epsilon = 0.2");

@@ -1,39 +1,17 @@
 #include "robust/predictions.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "bridle/error.h"
 #include "file_support.h"
 #include "nn_support.h"
+#include "source_support.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
-
-// Inputs with the labels that the model itself gives them.
-class Labelled : public Source {
- public:
-  Labelled(const Model& model, at::Tensor inputs) : inputs_(std::move(inputs)) {
-    Pass pass{.dtype = at::kDouble};
-    labels_ = model.forward(inputs_, pass).argmax(-1).detach();
-  }
-  int64_t size() const override { return inputs_.size(0); }
-  int64_t stride() const override { return 1; }
-  Batch read(std::span<const int64_t> starts) const override {
-    std::vector<at::Tensor> inputs, labels;
-    for (const int64_t i : starts) {
-      inputs.push_back(inputs_[i]);
-      labels.push_back(labels_[i]);
-    }
-    return {at::stack(inputs), at::stack(labels)};
-  }
-
- private:
-  at::Tensor inputs_, labels_;
-};
 
 const ModelOptions kMlp{.kind = "mlp", .layer_sizes = {12, 16, 4}, .final_scale = 2.0};
 
@@ -41,7 +19,7 @@ at::Tensor pixels() { return test::normal({64, 12}, 9, at::kFloat).abs().clamp_m
 
 TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
   const auto model = test::random_model(kMlp, 0.3);
-  const auto source = std::make_shared<Labelled>(*model, pixels());
+  const auto source = test::labelled(*model, pixels());
   const auto result = certify_predictions(*model, source, {.epsilons = {0.0, 0.01, 0.05, 0.2, 10.0}});
   EXPECT_EQ(result.norm, "l2");
   EXPECT_EQ(result.rounding, "accounted");
@@ -67,7 +45,7 @@ TEST(CertifiedClasses, AreNotChangedByAnAttackInsideTheRadius) {
   for (int64_t i = 0; i < 16; ++i) {
     for (const double epsilon : {0.02, 0.05, 0.1, 0.2}) {
       const at::Tensor image = images.narrow(0, i, 1);
-      const auto source = std::make_shared<Labelled>(*model, image);
+      const auto source = test::labelled(*model, image);
       const bool holds =
           certify_predictions(*model, source, {.epsilons = {epsilon}}).shares.front().certified == 1.0;
       const int64_t label = model->forward(image, pass).argmax(1).item<int64_t>();
@@ -96,7 +74,7 @@ TEST(CertifiedClasses, AreNotChangedByAnAttackInsideTheRadius) {
 TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
   const auto model = test::random_model(test::small_transformer(), 0.3);
   const at::Tensor tokens = random_integers({6, 8}, 7, {.seed = 1, .stream = Stream::test});
-  const auto source = std::make_shared<Labelled>(*model, tokens);
+  const auto source = test::labelled(*model, tokens);
   const auto result = certify_predictions(*model, source, {.epsilons = {0.0, 1e-4, 1e-3, 1e-2, 100.0}});
   EXPECT_EQ(result.norm, "rms");
   EXPECT_EQ(result.rounding, "excluded");
@@ -118,7 +96,7 @@ TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
 
 TEST(CertifiedPredictionsOf, StandardisedPixelsCountInPlainOnes) {
   const auto model = test::random_model(kMlp, 0.3);
-  const auto source = std::make_shared<Labelled>(*model, pixels());
+  const auto source = test::labelled(*model, pixels());
   const auto plain = certify_predictions(*model, source, {.epsilons = {0.08}});
   const auto standardised =
       certify_predictions(*model, source, {.epsilons = {0.04}, .smallest_deviation = 0.5});
