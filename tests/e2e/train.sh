@@ -2,20 +2,13 @@
 # Training from the command line: a run that is killed goes on bit for bit as if it had not been; signals save; errors say
 # what to do. Usage: train.sh BRIDLE
 set -euo pipefail
+. "$(dirname "$0")/expect.sh"
 bridle=$1
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export BRIDLE_DATA=$work/data OMP_NUM_THREADS=1
 cd "$work"
-
-fail() { echo "train: $*" >&2; exit 1; }
-expect() {
-  local code=$1 part=$2 got=0 output; shift 2
-  output=$("$@" 2>&1) || got=$?
-  [ "$got" = "$code" ] || fail "exit code $got instead of $code: $*: $output"
-  case "$output" in *"$part"*) ;; *) fail "'$part' is not in what $* prints: $output" ;; esac
-}
 
 "$here/words.py" 3000 >text
 "$bridle" data import words --text text >/dev/null 2>&1
