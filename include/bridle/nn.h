@@ -205,7 +205,7 @@ class Model {
 
  protected:
   explicit Model(ModelOptions options) : options_(std::move(options)) {}
-  bool fusible(const Pass& pass) const;  // bfloat16, plain loss, nothing recorded; float32 weights on a CPU
+  bool fusible(const Pass& pass) const;  // bfloat16, nothing recorded; float32 weights on a CPU
   ModelOptions options_;
   std::vector<Param> params_;
 };

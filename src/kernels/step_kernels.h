@@ -107,6 +107,7 @@ struct LossTask {
   int64_t classes = 0;  // columns that count
   int64_t columns = 0;  // padded
   const int64_t* targets = nullptr;
+  float margin = 0.0F;           // taken off the target's logit, once it is known whether that is a hit
   const float* bias = nullptr;   // [columns], added to every row; or null
   float* d_bias = nullptr;       // [columns], added to where there is a bias and a gradient
   Bfloat16* gradient = nullptr;  // [rows, gradient_stride]; null: not wanted

@@ -16,6 +16,12 @@ BRIDLE_INLINE Floats logits_at(const LossTask& task, const float* row, int64_t c
   return count_up(static_cast<int32_t>(column)) < static_cast<int32_t>(task.classes) ? x : splat(-INFINITY);
 }
 
+BRIDLE_INLINE float largest_logit(const LossTask& task, const float* row) {
+  Floats most = splat(-INFINITY);
+  for (int64_t j = 0; j < task.columns; j += kLanes) most = larger(most, logits_at(task, row, j));
+  return largest_of(most);
+}
+
 // The first of the largest logits is what the model says.
 BRIDLE_INLINE bool is_first(const float* logits, int64_t target, float largest) {
   if (logits[target] < largest) return false;
@@ -35,19 +41,22 @@ void cross_entropy(LossTask& task) {
     if (task.bias != nullptr)
       for (int64_t j = 0; j < task.columns; j += kLanes)
         store(logits + j, load(logits + j) + load(task.bias + j));
-    Floats most = splat(-INFINITY);
-    for (int64_t j = 0; j < task.columns; j += kLanes) most = larger(most, logits_at(task, logits, j));
-    const float largest = largest_of(most);
+    const int64_t target = task.targets[row];
+    float largest = largest_logit(task, logits);
+    const bool hit = is_first(logits, target, largest);
+    if (task.margin != 0.0F) {
+      logits[target] -= task.margin;
+      largest = largest_logit(task, logits);
+    }
     Floats total = splat(0.0F);
     for (int64_t j = 0; j < task.columns; j += kLanes) {
       const Floats x = logits_at(task, logits, j);
       total = total + exponential(x - largest);
     }
     const float sum = sum_of(total);
-    const int64_t target = task.targets[row];
     task.loss += static_cast<double>(largest) + std::log(static_cast<double>(sum)) -
                  static_cast<double>(logits[target]);
-    task.hits += sum == sum && is_first(logits, target, largest) ? 1 : 0;  // NaN is no answer
+    task.hits += sum == sum && hit ? 1 : 0;  // NaN is no answer
     if (gradient == nullptr) continue;
     const float share = 1.0F / sum;
     for (int64_t j = 0; j < task.columns; j += kLanes) {

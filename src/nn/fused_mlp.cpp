@@ -106,7 +106,7 @@ void FusedMlp::forward(const at::Tensor& pixels) {
 }
 
 // Means over the images; the gradient of the logits, times their number, stands in the last layer's d_out.
-LossAndGradients FusedMlp::loss(const at::Tensor& targets, bool gradients) {
+LossAndGradients FusedMlp::loss(const at::Tensor& targets, double margin, bool gradients) {
   const Layer& last = layers_.back();
   const int64_t images = targets.numel(), classes = params_.back().tensor.size(0);
   std::vector<LossTask> tasks;
@@ -118,6 +118,7 @@ LossAndGradients FusedMlp::loss(const at::Tensor& targets, bool gradients) {
                      .classes = classes,
                      .columns = last.weight.out(),
                      .targets = static_cast<const int64_t*>(targets.data_ptr()) + row,
+                     .margin = static_cast<float>(margin),
                      .gradient = gradients ? last.d_out.row(row) : nullptr,
                      .gradient_stride = last.d_out.stride});
   LossAndGradients result;
@@ -147,8 +148,8 @@ void FusedMlp::backward() {
   }
 }
 
-LossAndGradients FusedMlp::run(const at::Tensor& pixels, const at::Tensor& targets, bool gradients,
-                               PhaseTimes* times) {
+LossAndGradients FusedMlp::run(const at::Tensor& pixels, const at::Tensor& targets, const Pass& pass,
+                               bool gradients) {
   const std::lock_guard lock(mutex_);
   const at::Tensor labels = targets.contiguous();
   const int64_t size = params_.front().tensor.size(1), classes = params_.back().tensor.size(0);
@@ -167,7 +168,7 @@ LossAndGradients FusedMlp::run(const at::Tensor& pixels, const at::Tensor& targe
   prepare(pixels.size(0));
   pack();
   forward(pixels);
-  LossAndGradients result = loss(labels, gradients);
+  LossAndGradients result = loss(labels, pass.margin, gradients);
   const auto middle = Clock::now();
   if (gradients) {
     backward();
@@ -179,9 +180,9 @@ LossAndGradients FusedMlp::run(const at::Tensor& pixels, const at::Tensor& targe
       layer.weight.unpack(ops_->team(), {layer.sums}, static_cast<float>(scale), {result.gradients.back()});
     }
   }
-  if (times != nullptr) {
-    times->forward += seconds_between(start, middle);
-    times->backward += seconds_between(middle, Clock::now());
+  if (pass.times != nullptr) {
+    pass.times->forward += seconds_between(start, middle);
+    pass.times->backward += seconds_between(middle, Clock::now());
   }
   return result;
 }

@@ -17,8 +17,7 @@ class FusedMlp {
            const StepKernels& kernels = step_kernels());
 
   // Pixels [B, D], float32; targets [B], int64. Throws InputError for a target that is no class, or pixels of another size.
-  LossAndGradients run(const at::Tensor& pixels, const at::Tensor& targets, bool gradients,
-                       PhaseTimes* times);
+  LossAndGradients run(const at::Tensor& pixels, const at::Tensor& targets, const Pass& pass, bool gradients);
 
  private:
   struct Layer {
@@ -30,7 +29,7 @@ class FusedMlp {
   void prepare(int64_t images);
   void pack() const;
   void forward(const at::Tensor& pixels);
-  LossAndGradients loss(const at::Tensor& targets, bool gradients);
+  LossAndGradients loss(const at::Tensor& targets, double margin, bool gradients);
   void backward();
   bool is_last(const Layer& layer) const { return &layer == &layers_.back(); }
 

@@ -33,7 +33,7 @@ std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const 
                                                 const Pass& pass, bool gradients) const {
   if (!fusible(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedMlp>(options_, params_); });
-  return fused_->run(pixels, targets, gradients, pass.times);
+  return fused_->run(pixels, targets, pass, gradients);
 }
 
 Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {

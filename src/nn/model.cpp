@@ -110,7 +110,7 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uin
 
 bool Model::fusible(const Pass& pass) const {
   return pass.dtype == at::kBFloat16 && pass.statistics == nullptr && pass.cache == nullptr &&
-         pass.margin == 0.0 && std::all_of(params_.begin(), params_.end(), [](const Param& param) {
+         std::all_of(params_.begin(), params_.end(), [](const Param& param) {
            return param.tensor.is_cpu() && param.tensor.scalar_type() == at::kFloat &&
                   param.tensor.is_contiguous();
          });

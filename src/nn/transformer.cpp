@@ -70,7 +70,7 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
 std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
                                                         const Pass& pass, bool gradients) const {
   const bool drops = pass.training && options_.dropout != 0.0;
-  if (!fusible(pass) || drops || !FusedModel::supports(options_)) return std::nullopt;
+  if (!fusible(pass) || drops || pass.margin != 0.0 || !FusedModel::supports(options_)) return std::nullopt;
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedTransformer>(options_, params_); });
   return fused_->run(tokens, targets, gradients, pass.times);
 }
