@@ -10,7 +10,8 @@ import numpy as np
 FORMATS, LARGEST = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}, sys.float_info.max
 SLOPES = {"gelu_tanh": Fraction("1.128993068659"), "gelu": Fraction("1.128904145186"), "relu": 1}  # largest derivatives
 FOREIGN = {"model_type", "architectures", "torch_dtype", "transformers_version", "bridle_version"}  # of no consequence
-MLP = dict(layer_sizes=[], input_bound=1.0, final_scale=1.0, initialization=("orthogonal", "normal"))
+MLP = dict(layer_sizes=[], mlp_activation=("relu", "maxmin"), input_bound=1.0, final_scale=1.0,
+    initialization=("orthogonal", "normal"))
 TRANSFORMER = dict(initialization=("orthogonal", "normal"), final_scale=1.0, residual=("convex", "plain"), dropout=0.0,
     vocab_size=0, real_vocab_size=0, hidden_size=256, num_hidden_layers=3, num_attention_heads=4, intermediate_size=0,
     max_position_embeddings=0, positions=("rope", "learned", "none"), rope_theta=10000.0, hidden_act=tuple(SLOPES),
@@ -127,6 +128,7 @@ def walk(o, tensors, take, token, domain):
     x, table, inner = (domain, Fraction(1)), "model.embed_tokens.weight", o.intermediate_size or 4 * d
     need(token >= (o.input_bound if n else take("largest_row_rms", table, o.vocab_size, d)),
          f"token_radius = {float(token)} is below the input_bound, or the largest row of the embedding")
+    need(o.mlp_activation == "relu" or all(size % 2 == 0 for size in n[1:-1]), "maxmin takes pairs")
     for i in range(len(n) - 2): x = after(f"model.layers.{i}", linear(f"model.layers.{i}", x, n[i + 1], n[i]))
     if n: return head(f"model.layers.{len(n) - 2}", x, n[-1], n[-2])
     if o.positions == "learned": x = domain + take("largest_row_rms", "model.embed_positions.weight", P, d), x[1]

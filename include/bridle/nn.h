@@ -26,7 +26,8 @@ struct ModelOptions {
   // mlp
   std::vector<int64_t> hidden_sizes = {256, 256};
   std::vector<int64_t> layer_sizes =
-      {};                    // input and classes included; empty: made of the data's and hidden_sizes
+      {};  // input and classes included; empty: made of the data's and hidden_sizes
+  std::string mlp_activation = "relu";  // between the layers: relu, maxmin
   double input_bound = 1.0;  // RMS of every input: 1 for pixels in [0, 1], more where they are standardised
 
   // transformer

@@ -19,7 +19,8 @@ enum class Stream : uint16_t {
   sampling,
   test,
   token_noise,
-  attack
+  attack,
+  moved_images
 };
 
 struct RandomKey {

@@ -28,6 +28,8 @@ struct DataOptions {
   double held_out = 0.0;
   double token_noise = 0.0;
   bool standardize = false;
+  bool mirror = false;
+  int64_t shift = 0;
   double random_labels = 0.0;
 };
 

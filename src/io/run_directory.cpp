@@ -58,9 +58,10 @@ struct FromJson {
 
 // The keys that belong to a model of this kind.
 bool belongs(const std::string& key, const std::string& kind) {
-  static const std::set<std::string> mlp{"layer_sizes", "input_bound", "final_scale", "initialization"};
+  static const std::set<std::string> mlp{"layer_sizes", "mlp_activation", "input_bound"};
+  static const std::set<std::string> both{"final_scale", "initialization"};
   if (key == "kind" || key == "hidden_sizes") return false;
-  return kind == "mlp" ? mlp.contains(key) : key != "layer_sizes" && key != "input_bound";
+  return both.contains(key) || mlp.contains(key) == (kind == "mlp");
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {

@@ -1,5 +1,5 @@
 // y = f(x)/divisor.   GeLU's derivative is at most κ = 1.128904145186 (erf form, at √2) or 1.128993068659 (tanh form), and
-// |GeLU(x)| ≤ |x|: docs/theory/modules.md, statements 2 and 3.
+// |GeLU(x)| ≤ |x|: docs/theory/modules.md, statements 2 and 3. MaxMin sorts every pair of neighbours, the larger first.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Activation {
   static bool known(const std::string& name);
 
  private:
-  enum class Kind { gelu, gelu_tanh, relu };
+  enum class Kind { gelu, gelu_tanh, relu, maxmin };
   Kind kind_;
   double divisor_;
 };

@@ -5,7 +5,7 @@
 namespace bridle {
 
 Mlp::Mlp(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype)
-    : Model(options), activation_("relu", 1.0) {
+    : Model(options), activation_(options.mlp_activation, 1.0) {
   Weights weights(options_, seed, dtype, params_);
   const std::vector<int64_t>& sizes = options.layer_sizes;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) {
@@ -31,7 +31,8 @@ at::Tensor Mlp::forward_from(const at::Tensor& pixels, Pass& pass) const {
 
 std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                                 const Pass& pass, bool gradients) const {
-  if (!fusible(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
+  if (!fusible(pass) || options_.mlp_activation != "relu" || pixels.scalar_type() != at::kFloat)
+    return std::nullopt;
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedMlp>(options_, params_); });
   return fused_->run(pixels, targets, pass, gradients);
 }

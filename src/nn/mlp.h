@@ -1,4 +1,4 @@
-// The multilayer perceptron: linear layers with ReLU between them, no bias, the last one starting at zero.
+// The multilayer perceptron: linear layers with ReLU or MaxMin between them, no bias, the last one starting at zero.
 #pragma once
 
 #include <memory>

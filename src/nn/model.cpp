@@ -81,6 +81,11 @@ ModelOptions resolved(ModelOptions options) {
             fmt::format("layer_sizes has {} entries; it needs input and output", options.layer_sizes.size()));
     require(options.input_bound > 0.0 && std::isfinite(options.input_bound),
             fmt::format("input_bound = {}; it is a positive number", options.input_bound));
+    check_one_of("mlp_activation", options.mlp_activation, {"relu", "maxmin"});
+    for (size_t i = 1; options.mlp_activation == "maxmin" && i + 1 < options.layer_sizes.size(); ++i)
+      require(options.layer_sizes[i] % 2 == 0,
+              fmt::format("a hidden layer of size {}; maxmin takes pairs, so it must be even",
+                          options.layer_sizes[i]));
     for (const int64_t size : options.layer_sizes)
       require(size >= 1 && size <= kLargestSize,
               fmt::format("layer_sizes holds {}; sizes are at least 1 and at most {}", size, kLargestSize));

@@ -7,6 +7,8 @@ Settings model_settings(ModelOptions& o, const std::string& prefix) {
       {"kind", &o.kind, "transformer or mlp"},
       {"hidden_sizes", &o.hidden_sizes, "mlp: sizes of the hidden layers"},
       {"layer_sizes", &o.layer_sizes, "mlp: all sizes; [] takes input and classes from the data"},
+      {"mlp_activation", &o.mlp_activation,
+       "mlp: relu, or maxmin (the larger, then the smaller of each pair)"},
       {"input_bound", &o.input_bound, "mlp: RMS of every input; the data decides"},
       {"vocab_size", &o.vocab_size, "rows of embedding and head; 0: from the data"},
       {"real_vocab_size", &o.real_vocab_size,

@@ -13,6 +13,7 @@
 
 #include "bridle/error.h"
 #include "bridle/linalg.h"
+#include "nn/activation.h"
 
 namespace bridle {
 namespace {
@@ -45,7 +46,7 @@ struct Rows {
 // `here` + ε·`growth`, in ℓ2.
 class FloatError {
  public:
-  explicit FloatError(const Model& model) {
+  explicit FloatError(const Model& model) : activation_(model.options().mlp_activation, 1.0) {
     const auto known = [](const std::optional<NormBound>& bound, const Param& weight) {
       if (bound) return bound->value.to_double() * kSlack;
       throw PromiseError("certify", fmt::format("no bound of {} can be established", weight.name));
@@ -65,7 +66,7 @@ class FloatError {
   };
 
   // A layer's float32 product errs by γ_{n+3}·|W||x̂|, x̂ being what float32 has there: x, its error so far, and what ε
-  // has become. ReLU keeps errors; each entry of the result may also underflow, and what might overflow has no bound.
+  // has become. The activation keeps errors; each entry of the result may also underflow, and what might overflow has no bound.
   Error of(const at::Tensor& images, double input_error) const {
     constexpr double u = 0x1p-24;
     at::Tensor x = images;
@@ -85,7 +86,7 @@ class FloatError {
           error.growth * (layer.norm + gamma * layer.frobenius) + gamma * layer.absolute_norm * stretch;
       stretch *= layer.norm;
       x = at::linear(x, layer.weight);
-      if (i + 1 < layers_.size()) x = x.clamp_min(0.0);
+      if (i + 1 < layers_.size()) x = activation_.forward(x);
     }
     // The final scale is rounded to float32 itself, and one more product.
     const at::Tensor size = x.square().sum(1).sqrt();
@@ -105,6 +106,7 @@ class FloatError {
     double frobenius;
   };
   std::vector<Layer> layers_;
+  Activation activation_;  // exact in float32, and it moves no two points apart
   double scale_ = 1.0;
 };
 

@@ -26,6 +26,8 @@ Settings data_settings(DataOptions& o) {
       {"data.token_noise", &o.token_noise,
        "text: share of tokens that training reads wrongly, against overfitting"},
       {"data.standardize", &o.standardize, "images: channels with mean 0 and deviation 1"},
+      {"data.mirror", &o.mirror, "images: training sees half of them mirrored, against overfitting"},
+      {"data.shift", &o.shift, "images: and moved by up to so many pixels in both directions"},
       {"data.random_labels", &o.random_labels, "images: share of training labels drawn at random"}};
 }
 
@@ -257,6 +259,11 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
   check_range("data.token_noise", noise >= 0.0 && noise < 1.0, noise, "is a share, at least 0 and below 1");
   if (images && noise > 0.0)
     throw InputError("settings", fmt::format("data.token_noise = {}; images have no tokens", noise));
+  const int64_t shift = options.data.shift;
+  check_range("data.shift", shift >= 0 && shift < 32, static_cast<double>(shift),
+              "is a number of pixels, from 0 to 31");
+  if (!images && (shift > 0 || options.data.mirror))
+    throw InputError("settings", "data.mirror and data.shift are for images; there are tokens here");
   check_one_of("training.precision", options.training.precision, {"float32", "bfloat16"});
   check_at_least("training.steps", options.training.steps, 1);
   check_at_least("training.accumulate", options.training.accumulate, 1);

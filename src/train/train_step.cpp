@@ -6,6 +6,7 @@
 
 #include "base/stopwatch.h"
 #include "bridle/error.h"
+#include "train/moved_images.h"
 #include "train/token_noise.h"
 
 namespace bridle {
@@ -15,11 +16,13 @@ Batch next_batch(TrainState& state, int64_t which) {
   Stopwatch watch(state.times);
   Batch batch = state.loader->next();
   const RunOptions& options = state.options;
-  if (options.data.token_noise > 0.0) {
-    const auto number = static_cast<uint64_t>(state.step * options.training.accumulate + which);
+  const auto number = static_cast<uint64_t>(state.step * options.training.accumulate + which);
+  if (options.data.mirror || options.data.shift > 0)
+    batch.inputs = moved_images(batch.inputs, options.data.mirror, options.data.shift,
+                                {options.training.seed, Stream::moved_images, number});
+  if (options.data.token_noise > 0.0)
     batch.inputs = with_wrong_tokens(batch.inputs, options.data.token_noise, options.model.real_vocab_size,
                                      {options.training.seed, Stream::token_noise, number});
-  }
   watch.lap(&StepTimes::data);
   return batch;
 }

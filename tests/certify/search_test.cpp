@@ -41,7 +41,9 @@ std::vector<ModelOptions> all_kinds() {
   ModelOptions padded = test::small_transformer();
   padded.real_vocab_size = 7;
   padded.norm = "rms_norm";
-  return {test::small_transformer(), gpt, biased, padded, mlp({12, 9, 5})};
+  ModelOptions sorting = mlp({12, 8, 5});
+  sorting.mlp_activation = "maxmin";
+  return {test::small_transformer(), gpt, biased, padded, mlp({12, 9, 5}), sorting};
 }
 
 TEST(SearchStretch, FindsTheNormOfALinearMap) {

@@ -71,8 +71,8 @@ expect 0 "valid" "$python" "$checker" sealed/certificate.json
 mkdir mlp && "$python" - <<'P'
 import json, random, struct
 random.seed(2)
-sizes = [12, 9, 7, 5]
-json.dump({"model_type": "bridle_mlp", "layer_sizes": sizes, "input_bound": 1.0, "final_scale": 2.0}, open("mlp/config.json", "w"))
+sizes = [12, 8, 6, 5]
+json.dump({"model_type": "bridle_mlp", "layer_sizes": sizes, "mlp_activation": "maxmin", "input_bound": 1.0, "final_scale": 2.0}, open("mlp/config.json", "w"))
 header, data = {}, b""
 for i, (n, m) in enumerate(zip(sizes, sizes[1:])):
     values = struct.pack(f"<{n * m}f", *(random.gauss(0, 0.3) for _ in range(n * m)))

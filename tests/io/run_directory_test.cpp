@@ -17,7 +17,8 @@ TEST(ModelFiles, AreReadBackExactly) {
   const TemporaryFolder folder;
   for (const ModelOptions& options :
        {test::small_transformer(),
-        ModelOptions{.kind = "mlp", .layer_sizes = {12, 8, 5}, .final_scale = 0.1}}) {
+        ModelOptions{
+            .kind = "mlp", .layer_sizes = {12, 8, 5}, .mlp_activation = "maxmin", .final_scale = 0.1}}) {
     const auto model = make_model(options, 3);
     write_model(*model, folder, {{"note", "kept"}});
     const auto copy = read_model(folder);

@@ -1,6 +1,7 @@
 #include "nn/activation.h"
 
 #include <ATen/ops/linspace.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include "nn_support.h"
@@ -10,8 +11,8 @@ namespace bridle {
 namespace {
 
 TEST(ActivationModule, GradientsAreThoseOfFiniteDifferences) {
-  const at::Tensor x = test::normal({5, 9}, 1).requires_grad_(true);
-  for (const char* name : {"gelu", "gelu_tanh", "relu"}) {
+  const at::Tensor x = test::normal({5, 8}, 1).requires_grad_(true);
+  for (const char* name : {"gelu", "gelu_tanh", "relu", "maxmin"}) {
     const Activation activation(name, 1.1289);
     test::expect_gradients([&] { return activation.forward(x); }, {x});
   }
@@ -35,6 +36,18 @@ TEST(ActivationModule, SlopesAreTheLeastThatHold) {
         << name;
     EXPECT_LE(z.abs().sub(wide.abs()).max().item<double>(), 0.0) << name;
   }
+}
+
+TEST(ActivationModule, MaxMinSortsPairsAndMovesNoTwoPointsApart) {
+  const Activation activation("maxmin", 1.0);
+  const at::Tensor x = at::tensor({1.0, 2.0, 4.0, 3.0, -1.0, -2.0}, at::kDouble);
+  EXPECT_TRUE(activation.forward(x).equal(at::tensor({2.0, 1.0, 4.0, 3.0, -1.0, -2.0}, at::kDouble)));
+  const at::Tensor a = test::normal({5000, 6}, 1), b = a.add(test::normal({5000, 6}, 2).mul(0.7));
+  const at::Tensor before = a.sub(b).norm(2, {1}),
+                   after = activation.forward(a).sub(activation.forward(b)).norm(2, {1});
+  EXPECT_LE(after.sub(before).max().item<double>(), 1e-12);
+  EXPECT_GT(before.sub(after).max().item<double>(), 0.1);  // pairs that change places come closer
+  EXPECT_EQ(activation.bound({.activation = 2.0, .lipschitz = 3.0}).lipschitz.to_double(), 3.0);
 }
 
 TEST(ActivationModule, BoundIsSlopeOverDivisor) {

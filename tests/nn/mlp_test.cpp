@@ -11,15 +11,19 @@ namespace {
 ModelOptions small_mlp() { return {.kind = "mlp", .layer_sizes = {12, 8, 8, 5}, .final_scale = 1.5}; }
 
 TEST(MlpModel, GradientsAreThoseOfFiniteDifferences) {
-  const auto model = make_model(small_mlp(), 1, at::kDouble);
-  std::vector<at::Tensor> tensors{test::normal({4, 12}, 1).requires_grad_(true)};
-  uint64_t seed = 2;
-  for (const Param& param : model->params()) {
-    param.tensor.set_data(test::normal(param.tensor.sizes(), seed++).mul(0.5));
-    tensors.push_back(param.tensor);
+  for (const char* activation : {"relu", "maxmin"}) {
+    ModelOptions options = small_mlp();
+    options.mlp_activation = activation;
+    const auto model = make_model(options, 1, at::kDouble);
+    std::vector<at::Tensor> tensors{test::normal({4, 12}, 1).requires_grad_(true)};
+    uint64_t seed = 2;
+    for (const Param& param : model->params()) {
+      param.tensor.set_data(test::normal(param.tensor.sizes(), seed++).mul(0.5));
+      tensors.push_back(param.tensor);
+    }
+    Pass pass{.dtype = at::kDouble};
+    test::expect_gradients([&] { return model->forward(tensors[0], pass); }, tensors);
   }
-  Pass pass{.dtype = at::kDouble};
-  test::expect_gradients([&] { return model->forward(tensors[0], pass); }, tensors);
 }
 
 TEST(MlpModel, NamesRolesAndBound) {

@@ -44,6 +44,13 @@ TEST(ModelChoice, RefusesWhatCannotBe) {
   refused([](ModelOptions& o) { o.softmax_scale = std::numeric_limits<double>::infinity(); },
           "must be finite");
   refused([](ModelOptions& o) { o.kind = "mlp"; }, "layer_sizes has 0 entries");
+  refused(
+      [](ModelOptions& o) {
+        o.kind = "mlp";
+        o.layer_sizes = {3, 5, 2};
+        o.mlp_activation = "maxmin";
+      },
+      "size 5; maxmin takes pairs");
 }
 
 }  // namespace
