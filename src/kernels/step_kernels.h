@@ -20,15 +20,16 @@ using Bfloat16 = uint16_t;
   return lines * depth / 2;
 }
 
-enum class ActivationKind { gelu, gelu_tanh, relu };
+enum class ActivationKind { gelu, gelu_tanh, relu, maxmin };
 
 // What becomes of factor·(left·right), block by block, while it is in the cache:
 enum class Epilogue {
   store,     // out = it
   logits,    // sums = it
   residual,  // stream = keep·stream + it;  out = stream
-  activate,  // out = share·f(it);  slope = share·f′(it)
-  times,     // out = it·slope
+  activate,  // out = share·f(it);  slope = share·f′(it), for maxmin 1 where both of a pair keep their places, else 0
+  times,   // out = it·slope
+  unsort,  // out = it, pairs that changed places put back
 };
 
 struct LinearTask {

@@ -36,9 +36,21 @@ BRIDLE_INLINE ValueAndSlope gelu(Floats x, float share) {
   return {share * x * phi, share * (phi + x * bell * 0.39894228F)};
 }
 
+BRIDLE_INLINE Floats neighbours(Floats x) { return __builtin_shuffle(x, count_up(0) ^ 1); }
+
+// The larger of each pair comes first. A pair with NaN changes places as a whole, so that NaN stays.
+BRIDLE_INLINE ValueAndSlope maxmin(Floats x) {
+  const Floats other = neighbours(x);
+  const auto stays = (count_up(0) & 1) == 0 ? x >= other : x <= other;
+  return {stays ? x : other, stays ? splat(1.0F) : splat(0.0F)};
+}
+BRIDLE_INLINE Floats unsorted(Floats x, Floats stays) { return stays > 0.5F ? x : neighbours(x); }
+
 template <ActivationKind kind>
 BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
-  if constexpr (kind == ActivationKind::relu) {
+  if constexpr (kind == ActivationKind::maxmin) {
+    return maxmin(x * share);
+  } else if constexpr (kind == ActivationKind::relu) {
     const Floats zero = splat(0.0F);
     return {x <= 0.0F ? zero : share * x, x <= 0.0F ? zero : share + 0.0F * x};  // NaN stays
   } else if constexpr (kind == ActivationKind::gelu) {
@@ -68,6 +80,9 @@ BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t
     store_line(task.out + at, a, b);
   } else if constexpr (epilogue == Epilogue::times) {
     store_line(task.out + at, first * load(task.slope + at), second * load(task.slope + at + kLanes));
+  } else if constexpr (epilogue == Epilogue::unsort) {
+    store_line(task.out + at, unsorted(first, load(task.slope + at)),
+               unsorted(second, load(task.slope + at + kLanes)));
   } else {
     const ValueAndSlope a = activation<kind>(first, task.share), b = activation<kind>(second, task.share);
     store_line(task.out + at, a.value, b.value);
@@ -81,7 +96,8 @@ BRIDLE_INLINE void prefetch_row(const LinearTask& task, int64_t row, int64_t col
   const int64_t at = row * task.out_stride + column, stream_at = row * task.stream_stride + column;
   if constexpr (epilogue != Epilogue::logits) __builtin_prefetch(task.out + at, 1);
   if constexpr (epilogue == Epilogue::activate) __builtin_prefetch(task.slope + at, 1);
-  if constexpr (epilogue == Epilogue::times) __builtin_prefetch(task.slope + at, 0);
+  if constexpr (epilogue == Epilogue::times || epilogue == Epilogue::unsort)
+    __builtin_prefetch(task.slope + at, 0);
   if constexpr (epilogue == Epilogue::logits || epilogue == Epilogue::residual) {
     __builtin_prefetch(task.stream + stream_at, 1);
     __builtin_prefetch(task.stream + stream_at + kLanes, 1);
@@ -154,6 +170,8 @@ void linear(const LinearTask& task) {
       return linear_with<Epilogue::residual>(task);
     case Epilogue::times:
       return linear_with<Epilogue::times>(task);
+    case Epilogue::unsort:
+      return linear_with<Epilogue::unsort>(task);
     case Epilogue::activate:
       switch (task.activation) {
         case ActivationKind::relu:
@@ -162,6 +180,8 @@ void linear(const LinearTask& task) {
           return linear_with<Epilogue::activate, ActivationKind::gelu>(task);
         case ActivationKind::gelu_tanh:
           return linear_with<Epilogue::activate, ActivationKind::gelu_tanh>(task);
+        case ActivationKind::maxmin:
+          return linear_with<Epilogue::activate, ActivationKind::maxmin>(task);
       }
   }
 }

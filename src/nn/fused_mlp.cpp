@@ -23,7 +23,7 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 }  // namespace
 
 FusedMlp::FusedMlp(const ModelOptions& options, const std::vector<Param>& params, const StepKernels& kernels)
-    : options_(options), params_(params), kernels_(kernels) {
+    : options_(options), sorts_(options.mlp_activation == "maxmin"), params_(params), kernels_(kernels) {
   int64_t bytes = 0;
   for (const Param& param : params_) {
     layers_.push_back({.weight = FusedWeight({param.tensor}, FusedWeight::Left::out)});
@@ -99,7 +99,7 @@ void FusedMlp::forward(const at::Tensor& pixels) {
               .out = next.in.data,
               .slope = next.slope.data,
               .out_stride = next.in.stride,
-              .activation = ActivationKind::relu};
+              .activation = sorts_ ? ActivationKind::maxmin : ActivationKind::relu};
     }
     ops_->linear(layer.weight, FusedOps::Way::forward, layer.in, task, 0, rows_);
   }
@@ -139,7 +139,7 @@ void FusedMlp::backward() {
     if (i == 0) continue;
     const Layer& before = layers_[i - 1];
     ops_->linear(layer.weight, FusedOps::Way::backward, layer.d_out,
-                 {.epilogue = Epilogue::times,
+                 {.epilogue = sorts_ ? Epilogue::unsort : Epilogue::times,
                   .factor = is_last(layer) ? static_cast<float>(options_.final_scale) : 1.0F,
                   .out = before.d_out.data,
                   .slope = layer.slope.data,

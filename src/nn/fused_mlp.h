@@ -35,6 +35,7 @@ class FusedMlp {
 
   std::mutex mutex_;  // the memory serves one run at a time
   ModelOptions options_;
+  bool sorts_;  // maxmin, not ReLU
   std::vector<Param> params_;
   const StepKernels& kernels_;
   std::vector<Layer> layers_;

@@ -11,6 +11,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -310,12 +311,44 @@ TEST_P(StepKernelsTest, EqualLogitsCountForTheFirstClass) {
   EXPECT_EQ(task.hits, 12);
 }
 
+TEST_P(StepKernelsTest, MaxMinSortsPairsAndUnsortPutsThemBack) {
+  const int64_t rows = 64, columns = 64;
+  const Tensor left = rounded(normal({rows, 32}, 1)), right = rounded(normal({32, columns}, 2));
+  std::vector<uint32_t> words = packed(right);
+  const Tensor sorted = at::zeros({rows, columns}, at::kBFloat16), stays = sorted.clone(),
+               back = sorted.clone();
+  LinearTask task{.left = data_of(left),
+                  .left_stride = 32,
+                  .rows = rows,
+                  .right = aligned(words),
+                  .steps = 1,
+                  .end_block = columns / amx::kBlock,
+                  .epilogue = Epilogue::activate,
+                  .out = data_of(sorted),
+                  .slope = data_of(stays),
+                  .out_stride = columns,
+                  .activation = ActivationKind::maxmin};
+  kernels().linear(task);
+  const Tensor product = left.to(at::kDouble).matmul(right.to(at::kDouble));
+  const Tensor pairs = product.view({rows, columns / 2, 2});
+  expect_close(sorted, at::stack({pairs.amax(-1), pairs.amin(-1)}, -1).view({rows, columns}), kHalfUnit,
+               1e-5);
+  const double share = stays.to(at::kDouble).mean().item<double>();
+  EXPECT_TRUE(share > 0.4 && share < 0.6) << share;
+  // The same product again is not sorted: what changed places there changes places here.
+  task.epilogue = Epilogue::unsort;
+  task.out = data_of(back);
+  kernels().linear(task);
+  expect_close(back, at::stack({pairs.amax(-1), pairs.amin(-1)}, -1).view({rows, columns}), kHalfUnit, 1e-5);
+}
+
 TEST_P(StepKernelsTest, NaNIsNeverLost) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor left = rounded(normal({32, 32}, 1)), right = rounded(normal({32, 32}, 2));
   left[3][5] = nan;
   std::vector<uint32_t> words = packed(right);
-  for (const ActivationKind kind : {ActivationKind::gelu, ActivationKind::gelu_tanh, ActivationKind::relu}) {
+  for (const ActivationKind kind :
+       {ActivationKind::gelu, ActivationKind::gelu_tanh, ActivationKind::relu, ActivationKind::maxmin}) {
     const Tensor out = at::zeros({32, 32}, at::kBFloat16), slope = out.clone();
     kernels().linear({.left = data_of(left),
                       .left_stride = 32,
@@ -329,7 +362,7 @@ TEST_P(StepKernelsTest, NaNIsNeverLost) {
                       .out_stride = 32,
                       .activation = kind});
     EXPECT_EQ(out.isnan().sum().item<int64_t>(), 32);
-    EXPECT_EQ(slope.isnan().sum().item<int64_t>(), 32);
+    EXPECT_EQ(slope.isnan().sum().item<int64_t>(), kind == ActivationKind::maxmin ? 0 : 32);
   }
   const Tensor logits = at::zeros({32, 32}, at::kFloat), targets = at::zeros({32}, at::kLong);
   logits[7][30] = nan;
