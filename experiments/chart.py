@@ -2,7 +2,7 @@
 import html
 import math
 
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000"]
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000", "#7b3294"]
 WIDTH, HEIGHT = 760, 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 46, 56
 
@@ -69,6 +69,8 @@ class Chart:
             if sum(major for _, major in ticks) >= 4:
                 ticks = [(v, major) for v, major in ticks if major]
             x_ticks = [v for v, _ in ticks]
+            if len(x_ticks) > 12:
+                x_ticks = [10.0 ** e for e in nice_ticks(x0, x1) if e == round(e)]
         else:
             x_ticks = nice_ticks(x0, x1)
         for v in x_ticks:
@@ -82,7 +84,7 @@ class Chart:
         out.append(f'<clipPath id="c"><rect x="{LEFT}" y="{TOP}" width="{inner_width}" height="{inner_height}"/></clipPath><g clip-path="url(#c)">')
         for y, name in self.rules:
             out.append(f'<line x1="{LEFT}" y1="{py(y):.1f}" x2="{LEFT + inner_width}" y2="{py(y):.1f}" stroke="#444" stroke-dasharray="2 4"/>'
-                       f'<text x="{LEFT + 8}" y="{py(y) - 5:.1f}" fill="#444">{html.escape(name)}</text>')
+                       f'<text x="{LEFT + inner_width - 8}" y="{py(y) - 5:.1f}" text-anchor="end" fill="#444">{html.escape(name)}</text>')
         for _, points, line, markers, dashed, colour in self.series:
             if line and len(points) > 1:
                 path = " ".join(f"{px(p[0]):.1f},{py(p[1]):.1f}" for p in points)
