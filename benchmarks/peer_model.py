@@ -113,12 +113,18 @@ class Transformer(nn.Module):
         return self.head(self.norm(x)).flatten(0, 1) * self.final_scale
 
 
+class MaxMin(nn.Module):
+    def forward(self, x):
+        a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
+        return torch.stack((torch.maximum(a, b), torch.minimum(a, b)), -1).flatten(-2)
+
+
 def make_model(s):
     if s["model.kind"] != "mlp":
         return Transformer(s)
     layers = []
     for rows, columns in zip(s["model.layer_sizes"][1:], s["model.layer_sizes"]):
-        layers += [nn.Linear(columns, rows, bias=False), nn.ReLU()]
+        layers += [nn.Linear(columns, rows, bias=False), MaxMin() if s["model.mlp_activation"] == "maxmin" else nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 

@@ -362,6 +362,18 @@ def other_softmax_scale_in_config_only(f):
 
 
 @case(3)
+def pairs_of_an_odd_number(f):
+    require(any(size % 2 for size in f.config.get("layer_sizes", [])[1:-1]), "every hidden size is even")
+    change_both(f, "mlp_activation", "maxmin")
+
+
+@case(3)
+def unknown_activation(f):
+    require(f.config["model_type"] == "bridle_mlp", "only an MLP has it")
+    change_both(f, "mlp_activation", "softmax")
+
+
+@case(3)
 def other_number_of_heads(f):
     need_transformer(f)
     heads = f.config.get("num_attention_heads", 4)

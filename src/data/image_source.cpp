@@ -36,6 +36,7 @@ const uint8_t* ImageFiles::record(int64_t index) const {
 
 ChannelStatistics channel_statistics(const ImageFiles& images) {
   constexpr int64_t kPlane = kCifarPixels / 3;
+  if (images.size() == 0) throw InputError("data", "there are no images to standardise by");
   std::array<int64_t, 3> sum{};
   std::array<int64_t, 3> squares{};
   for (int64_t i = 0; i < images.size(); ++i) {

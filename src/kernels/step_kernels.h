@@ -27,9 +27,9 @@ enum class Epilogue {
   store,     // out = it
   logits,    // sums = it
   residual,  // stream = keep·stream + it;  out = stream
-  activate,  // out = share·f(it);  slope = share·f′(it), for maxmin 1 where both of a pair keep their places, else 0
-  times,   // out = it·slope
-  unsort,  // out = it, pairs that changed places put back
+  activate,  // out = share·f(it);  slope = share·f′(it), for maxmin, whose share is 1, 1 where a pair stays as it is, else 0
+  times,     // out = it·slope
+  unsort,    // out = it, pairs that changed places put back
 };
 
 struct LinearTask {
@@ -101,7 +101,7 @@ constexpr int64_t kGradientColumns = 256;
 
 // Mean-free cross-entropy: adds up −log p(target) and hits, and writes softmax − onehot, zero outside.
 struct LossTask {
-  float* logits = nullptr;  // [rows, stride]; the bias is added to them in place
+  float* logits = nullptr;  // [rows, stride]; bias and margin change them in place
   int64_t stride = 0;
   int64_t rows = 0;     // padded
   int64_t tokens = 0;   // rows that count

@@ -8,10 +8,6 @@
 
 namespace bridle {
 
-bool Activation::known(const std::string& name) {
-  return name == "gelu" || name == "gelu_tanh" || name == "relu" || name == "maxmin";
-}
-
 Activation::Activation(const std::string& name, double divisor)
     : kind_(name == "gelu"     ? Kind::gelu
             : name == "relu"   ? Kind::relu

@@ -14,8 +14,6 @@ class Activation {
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in) const;
 
-  static bool known(const std::string& name);
-
  private:
   enum class Kind { gelu, gelu_tanh, relu, maxmin };
   Kind kind_;

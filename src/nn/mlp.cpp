@@ -31,8 +31,7 @@ at::Tensor Mlp::forward_from(const at::Tensor& pixels, Pass& pass) const {
 
 std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                                 const Pass& pass, bool gradients) const {
-  if (!fusible(pass) || pixels.scalar_type() != at::kFloat)
-    return std::nullopt;
+  if (!fusible(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedMlp>(options_, params_); });
   return fused_->run(pixels, targets, pass, gradients);
 }

@@ -76,12 +76,12 @@ void check_transformer(const ModelOptions& o) {
 ModelOptions resolved(ModelOptions options) {
   check_one_of("kind", options.kind, {"transformer", "mlp"});
   check_one_of("initialization", options.initialization, {"orthogonal", "normal"});
+  check_one_of("mlp_activation", options.mlp_activation, {"relu", "maxmin"});
   if (options.kind == "mlp") {
     require(options.layer_sizes.size() >= 2,
             fmt::format("layer_sizes has {} entries; it needs input and output", options.layer_sizes.size()));
     require(options.input_bound > 0.0 && std::isfinite(options.input_bound),
             fmt::format("input_bound = {}; it is a positive number", options.input_bound));
-    check_one_of("mlp_activation", options.mlp_activation, {"relu", "maxmin"});
     for (size_t i = 1; options.mlp_activation == "maxmin" && i + 1 < options.layer_sizes.size(); ++i)
       require(options.layer_sizes[i] % 2 == 0,
               fmt::format("a hidden layer of size {}; maxmin takes pairs, so it must be even",
@@ -93,6 +93,9 @@ ModelOptions resolved(ModelOptions options) {
             fmt::format("final_scale = {}; it must be finite", options.final_scale));
     return options;
   }
+  require(options.mlp_activation == "relu",
+          fmt::format("mlp_activation = '{}' is for kind = 'mlp'; a transformer's is hidden_act",
+                      options.mlp_activation));
   const double alpha =
       options.num_hidden_layers < 1 ? 0.0 : 1.0 / (2.0 * static_cast<double>(options.num_hidden_layers));
   require(options.num_hidden_layers <= kLargestSize && options.hidden_size <= kLargestSize,

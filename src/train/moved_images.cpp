@@ -3,14 +3,20 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/where.h>
+#include <fmt/format.h>
 
 #include <cmath>
+
+#include "bridle/error.h"
 
 namespace bridle {
 
 at::Tensor moved_images(const at::Tensor& images, bool mirror, int64_t shift, const RandomKey& key) {
   const int64_t count = images.size(0), area = images.size(1) / 3;
   const auto side = std::lround(std::sqrt(static_cast<double>(area)));
+  if (3 * side * side != images.size(1))
+    throw InputError("training",
+                     fmt::format("images of {} numbers are no squares of three channels", images.size(1)));
   const at::Tensor draw = random_uniform({3, count, 1}, key, at::kDouble);
   const auto moved = [&](const at::Tensor& luck) {  // where each row or column comes from: [B, side]
     const at::Tensor by = luck.mul(static_cast<double>(2 * shift + 1)).floor().to(at::kLong).sub(shift);

@@ -27,7 +27,7 @@ Settings data_settings(DataOptions& o) {
        "text: share of tokens that training reads wrongly, against overfitting"},
       {"data.standardize", &o.standardize, "images: channels with mean 0 and deviation 1"},
       {"data.mirror", &o.mirror, "images: training sees half of them mirrored, against overfitting"},
-      {"data.shift", &o.shift, "images: and moved by up to so many pixels in both directions"},
+      {"data.shift", &o.shift, "images: training sees them moved by up to so many pixels, both ways"},
       {"data.random_labels", &o.random_labels, "images: share of training labels drawn at random"}};
 }
 
@@ -88,7 +88,7 @@ Settings constraint_settings(ConstraintSettings& o) {
 
 Settings training_settings(TrainingOptions& o) {
   return {{"training.steps", &o.steps, "optimizer steps"},
-          {"training.seed", &o.seed, "of weights, order, labels and dropout"},
+          {"training.seed", &o.seed, "of weights, order, labels, dropout, token noise and moved images"},
           {"training.precision", &o.precision, "float32, or bfloat16 with float32 master weights"},
           {"training.accumulate", &o.accumulate, "batches a step"},
           {"training.margin", &o.margin, "taken off the right logit in the loss: larger certified radii"},

@@ -18,7 +18,7 @@ namespace {
 
 // Every option that changes the walk, one at a time and together.
 std::vector<ModelOptions> families() {
-  std::vector<ModelOptions> list(10, test::small_transformer());
+  std::vector<ModelOptions> list(11, test::small_transformer());
   list[1].positions = "learned";
   list[2].bias = true;
   list[2].norm = "layer_norm";
@@ -35,6 +35,7 @@ std::vector<ModelOptions> families() {
   list[8].hidden_act = "gelu";
   list[8].softmax_scale = -6.0;
   list[9] = {.kind = "mlp", .layer_sizes = {12, 9, 7, 5}, .input_bound = 1.5, .final_scale = -3.0};
+  list[10] = {.kind = "mlp", .layer_sizes = {12, 8, 6, 5}, .mlp_activation = "maxmin"};
   return list;
 }
 

@@ -68,21 +68,24 @@ expect 0 "validation loss" "$bridle" certify run --seal sealed_run --lipschitz 3
 expect 0 "valid" "$python" "$checker" sealed/certificate.json
 
 # Everything that can be changed, for a transformer and an MLP.
-mkdir mlp && "$python" - <<'P'
+mkdir mlp sorting && "$python" - <<'P'
 import json, random, struct
 random.seed(2)
-sizes = [12, 8, 6, 5]
-json.dump({"model_type": "bridle_mlp", "layer_sizes": sizes, "mlp_activation": "maxmin", "input_bound": 1.0, "final_scale": 2.0}, open("mlp/config.json", "w"))
-header, data = {}, b""
-for i, (n, m) in enumerate(zip(sizes, sizes[1:])):
-    values = struct.pack(f"<{n * m}f", *(random.gauss(0, 0.3) for _ in range(n * m)))
-    header[f"model.layers.{i}.weight"] = {"dtype": "F32", "shape": [m, n], "data_offsets": [len(data), len(data) + len(values)]}
-    data += values
-text = json.dumps(header).encode()
-open("mlp/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+for folder, sizes, more in ("mlp", [12, 9, 7, 5], {}), ("sorting", [12, 8, 6, 5], {"mlp_activation": "maxmin"}):
+    json.dump({"model_type": "bridle_mlp", "layer_sizes": sizes, "input_bound": 1.0, "final_scale": 2.0, **more}, open(f"{folder}/config.json", "w"))
+    header, data = {}, b""
+    for i, (n, m) in enumerate(zip(sizes, sizes[1:])):
+        values = struct.pack(f"<{n * m}f", *(random.gauss(0, 0.3) for _ in range(n * m)))
+        header[f"model.layers.{i}.weight"] = {"dtype": "F32", "shape": [m, n], "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    text = json.dumps(header).encode()
+    open(f"{folder}/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
 P
-expect 0 "Lipschitz bound" "$bridle" certify mlp --search 2
-expect 0 "valid" "$python" "$checker" mlp/certificate.json
+for folder in mlp sorting; do
+  expect 0 "Lipschitz bound" "$bridle" certify $folder --search 2
+  expect 0 "valid" "$bridle" certify --check $folder/certificate.json
+  expect 0 "valid" "$python" "$checker" $folder/certificate.json
+done
 for folder in run mlp; do
   cases=$("$python" "$here/certificate_tampering.py" --list $folder)
   [ "$(wc -l <<<"$cases")" -ge 10 ] || fail "too few ways to tamper: $cases"

@@ -342,6 +342,28 @@ TEST_P(StepKernelsTest, MaxMinSortsPairsAndUnsortPutsThemBack) {
   expect_close(back, at::stack({pairs.amax(-1), pairs.amin(-1)}, -1).view({rows, columns}), kHalfUnit, 1e-5);
 }
 
+TEST_P(StepKernelsTest, MaxMinKeepsANaNInItsPair) {
+  for (const int64_t place : {6, 7}) {
+    const Tensor left = rounded(normal({32, 32}, 1)), right = rounded(normal({32, 32}, 2));
+    right.select(1, place).fill_(std::numeric_limits<double>::quiet_NaN());
+    std::vector<uint32_t> words = packed(right);
+    const Tensor out = at::zeros({32, 32}, at::kBFloat16), slope = out.clone();
+    kernels().linear({.left = data_of(left),
+                      .left_stride = 32,
+                      .rows = 32,
+                      .right = aligned(words),
+                      .steps = 1,
+                      .end_block = 1,
+                      .epilogue = Epilogue::activate,
+                      .out = data_of(out),
+                      .slope = data_of(slope),
+                      .out_stride = 32,
+                      .activation = ActivationKind::maxmin});
+    EXPECT_EQ(out.isnan().sum().item<int64_t>(), 32);
+    EXPECT_EQ(out.narrow(1, 6, 2).isnan().sum().item<int64_t>(), 32);
+  }
+}
+
 TEST_P(StepKernelsTest, NaNIsNeverLost) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Tensor left = rounded(normal({32, 32}, 1)), right = rounded(normal({32, 32}, 2));

@@ -43,6 +43,7 @@ TEST(ModelChoice, RefusesWhatCannotBe) {
   refused([](ModelOptions& o) { o.activation_divisor = 0.0; }, "activation_divisor = 0");
   refused([](ModelOptions& o) { o.softmax_scale = std::numeric_limits<double>::infinity(); },
           "must be finite");
+  refused([](ModelOptions& o) { o.mlp_activation = "maxmin"; }, "is for kind = 'mlp'");
   refused([](ModelOptions& o) { o.kind = "mlp"; }, "layer_sizes has 0 entries");
   refused(
       [](ModelOptions& o) {

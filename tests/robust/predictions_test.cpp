@@ -36,8 +36,12 @@ TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
 
 // One image at a time, so that each share says whether this image is certified. The attack climbs the margin to the
 // likeliest other class, from many random points.
-TEST(CertifiedClasses, AreNotChangedByAnAttackInsideTheRadius) {
-  const auto model = test::random_model(kMlp, 0.3);
+class CertifiedClassesOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(CertifiedClassesOf, AreNotChangedByAnAttackInsideTheRadius) {
+  ModelOptions options = kMlp;
+  options.mlp_activation = GetParam();
+  const auto model = test::random_model(options, 0.3);
   const at::Tensor images = pixels();
   Pass pass{.dtype = at::kFloat};
   int certified = 0;
@@ -70,6 +74,8 @@ TEST(CertifiedClasses, AreNotChangedByAnAttackInsideTheRadius) {
   EXPECT_GT(certified, 5);
   EXPECT_GT(attacked, 3);
 }
+
+INSTANTIATE_TEST_SUITE_P(EveryActivation, CertifiedClassesOf, testing::Values("relu", "maxmin"));
 
 TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
   const auto model = test::random_model(test::small_transformer(), 0.3);

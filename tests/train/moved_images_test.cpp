@@ -6,6 +6,8 @@
 
 #include <map>
 
+#include "bridle/error.h"
+#include "file_support.h"
 #include "support.h"
 
 namespace bridle {
@@ -21,6 +23,10 @@ at::Tensor one_image(int64_t count) {  // every pixel another number
 TEST(MovedImages, AreAsTheyWereWithoutLuck) {
   const at::Tensor images = one_image(5);
   EXPECT_TRUE(moved_images(images, false, 0, kKey).equal(images));
+}
+
+TEST(MovedImages, AreSquaresOfThreeChannels) {
+  EXPECT_ERROR(moved_images(one_image(2).narrow(1, 0, 30), true, 0, kKey), InputError, "30 numbers");
 }
 
 TEST(MovedImages, AreMirroredHalfTheTime) {

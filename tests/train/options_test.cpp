@@ -30,25 +30,49 @@ TEST(Recipes, RefuseUnknownKeys) {
   EXPECT_ERROR(read_recipe(folder / "missing.toml"), InputError, "missing.toml: No such file");
 }
 
-TEST(Recipes, WidenTheDomainOfStandardisedPixels) {
-  const TemporaryFolder folder;
+DataSet four_images(const TemporaryFolder& folder) {
   std::string bytes;
   for (int i = 0; i < 4; ++i)
     bytes += '\0' + std::string(3072, static_cast<char>(i % 2 == 0 ? 51 : 102));  // mean 0.3, deviation 0.1
   write_file(folder / "images", bytes);
-  const DataSet data{
-      .name = "images", .kind = DataKind::images, .outputs = 10, .train = {{folder / "images", 4}}};
+  return {.name = "images", .kind = DataKind::images, .outputs = 10, .train = {{folder / "images", 4}}};
+}
+
+TEST(Recipes, WidenTheDomainOfStandardisedPixels) {
+  const TemporaryFolder folder;
+  DataSet data = four_images(folder);
   RunOptions options;
   options.model.kind = "mlp";
   EXPECT_EQ(resolved(options, data).model.input_bound, 1.0);
   options.data.standardize = true;
   EXPECT_NEAR(resolved(options, data).model.input_bound, 7.0, 1e-3);  // a white pixel: (1 − 0.3)/0.1
+  data.train.clear();
+  EXPECT_ERROR(resolved(options, data), InputError, "no images");
+}
+
+TEST(Recipes, MoveImagesAndNoTokens) {
+  const TemporaryFolder folder;
+  const DataSet images = four_images(folder), text{.name = "text", .kind = DataKind::tokens, .outputs = 65};
+  RunOptions options;
+  options.model.kind = "mlp";
+  for (const int64_t shift : {-1, 32}) {
+    options.data.shift = shift;
+    EXPECT_ERROR(resolved(options, images), InputError, "data.shift");
+  }
+  options.data.shift = 31;
+  resolved(options, images);
+  options.model.kind = "transformer";
+  EXPECT_ERROR(resolved(options, text), InputError, "are for images");
+  options.data.shift = 0;
+  options.data.mirror = true;
+  EXPECT_ERROR(resolved(options, text), InputError, "are for images");
 }
 
 // Every file in recipes/ must be one that `bridle train` takes.
 TEST(Recipes, InTheFolderAreAllGood) {
   const DataSet text{.name = "text", .kind = DataKind::tokens, .outputs = 65};
-  const DataSet images{.name = "images", .kind = DataKind::images, .outputs = 10};
+  const TemporaryFolder folder;
+  const DataSet images = four_images(folder);
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(BRIDLE_RECIPES)) {
     const RunOptions options = read_recipe(entry.path());

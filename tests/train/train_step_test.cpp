@@ -9,6 +9,8 @@
 #include "bridle/safetensors.h"
 #include "file_support.h"
 #include "io/run_directory.h"
+#include "source_support.h"
+#include "support.h"
 #include "train_support.h"
 
 namespace bridle {
@@ -140,6 +142,32 @@ INSTANTIATE_TEST_SUITE_P(Golden, TenSteps,
                                          "transformer_muon_normalise", "transformer_muon_normalise_random",
                                          "transformer_adamw", "transformer_adamw_random"),
                          [](const auto& golden) { return std::string(golden.param); });
+
+// Batches are moved by the step and the batch in it, in training alone.
+TEST(TrainStep, SeesImagesMirroredAndMoved) {
+  const at::Tensor images = test::normal({32, 48}, 5, at::kFloat),
+                   labels = random_integers({32}, 10, {.seed = 1, .stream = Stream::test});
+  const auto losses = [&](bool mirror, int64_t shift, int64_t resumed_at) {
+    RunOptions options;
+    options.model = {.kind = "mlp", .layer_sizes = {48, 16, 10}};
+    options.data.mirror = mirror;
+    options.data.shift = shift;
+    options.data.batch_size = 32;
+    options.data.order = "sequential";
+    options.training.accumulate = 2;
+    TrainState state = make_train_state(options, std::make_shared<test::FixedSource>(images, labels));
+    state.constraints->start_();
+    state.model->params().back().tensor.set_data(test::normal({10, 16}, 6, at::kFloat));
+    state.step = resumed_at;
+    return train_step_(state).loss;
+  };
+  EXPECT_EQ(losses(true, 1, 0), losses(true, 1, 0));
+  const double plain = losses(false, 0, 0);
+  EXPECT_NE(losses(true, 0, 0), plain);
+  EXPECT_NE(losses(false, 1, 0), plain);
+  EXPECT_NE(losses(true, 1, 0), losses(true, 1, 1));
+  EXPECT_EQ(losses(false, 0, 1), plain);
+}
 
 TEST(TrainStep, StopsAtALossThatIsNotFiniteBeforeAnythingChanges) {
   Case golden("mlp_muon_softcap_random");
