@@ -73,7 +73,7 @@ void print_group(const std::string& name, const std::vector<SweepEntry>& entries
 }
 
 void status(const Sweep& sweep) {
-  const std::vector<SweepEntry> entries = SweepRecord(sweep).entries();
+  const std::vector<SweepEntry> entries = SweepRecord(sweep, SweepRecord::For::looking).entries();
   const auto count = [&entries](SweepStatus s) { return count_of(entries, s); };
   fmt::print("{} runs: {} done, {} diverged, {} failed, {} running, {} waiting\n", sweep.runs.size(),
              count(SweepStatus::done), count(SweepStatus::diverged), count(SweepStatus::failed),
@@ -96,7 +96,7 @@ void status(const Sweep& sweep) {
 }
 
 void export_results(const Sweep& sweep, const Flags& flags) {
-  const std::vector<SweepEntry> entries = SweepRecord(sweep).entries();
+  const std::vector<SweepEntry> entries = SweepRecord(sweep, SweepRecord::For::looking).entries();
   if (!flags.csv.empty()) write_file(flags.csv, sweep_csv(entries));
   if (!flags.json.empty()) write_file(flags.json, sweep_json(entries));
   if (flags.csv.empty() && flags.json.empty()) fmt::print("{}", sweep_csv(entries));

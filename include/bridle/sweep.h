@@ -69,8 +69,9 @@ class Registry;
 // A sweep and its database, which knows the file's runs and the CSV file's results.
 class SweepRecord {
  public:
-  // Makes the database where there is none. Throws InputError.
-  explicit SweepRecord(Sweep sweep);
+  enum class For { work, looking };
+  // Makes the database where there is none; for looking, in memory alone. Throws InputError.
+  explicit SweepRecord(Sweep sweep, For purpose = For::work);
   ~SweepRecord();
 
   std::vector<SweepEntry> entries() const;

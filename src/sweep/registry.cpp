@@ -130,7 +130,7 @@ struct Registry::Database {
 };
 
 Registry::Registry(const std::filesystem::path& path, const std::string& sweep_file) {
-  make_folder(path.parent_path());
+  if (path != kInMemory) make_folder(path.parent_path());
   database_ = std::make_unique<Database>(path);
   database_->transaction([&] {
     const auto rows = database_->run("SELECT file FROM sweep");

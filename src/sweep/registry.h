@@ -16,6 +16,8 @@ namespace bridle {
 
 using Cells = std::map<std::string, std::string>;
 
+inline const std::filesystem::path kInMemory = ":memory:";  // a database that nobody else sees
+
 class Registry {
  public:
   // Opens or makes it, for one sweep's file. Throws InputError where it is another's or no database, or the disk is full.

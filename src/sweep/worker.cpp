@@ -87,8 +87,9 @@ TrainListener reporter(Registry& registry, const std::string& key) {
 
 }  // namespace
 
-SweepRecord::SweepRecord(Sweep sweep) : sweep_(std::move(sweep)) {
-  registry_ = std::make_unique<Registry>(sweep_.folder / "sweep.db",
+SweepRecord::SweepRecord(Sweep sweep, For purpose) : sweep_(std::move(sweep)) {
+  const fs::path file = sweep_.folder / "sweep.db";
+  registry_ = std::make_unique<Registry>(purpose == For::work || fs::exists(file) ? file : kInMemory,
                                          fs::absolute(sweep_.file).lexically_normal().string());
   registry_->set_runs(sweep_.runs, known_results());
 }

@@ -35,6 +35,9 @@ folder = "work"
 "training.seed" = [0, 1, 2, 3, 4, 5]
 P
 
+expect 0 "6 runs: 0 done" "$bridle" sweep status "$work/sweep.toml"
+[ ! -e work ] || fail "looking at a sweep makes its folder"
+
 # The sweep dies with kill -9 while its workers are at it; a worker of the next one does.
 "$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >first.log 2>&1 &
 sweep=$!
