@@ -57,11 +57,25 @@ def attacks(folder):
             chart.write(folder / name)
 
 
+def norms(folder):
+    """The hidden matrix's norm over training, in units of its target where a method has one."""
+    path = HERE / "norms_methods.csv"
+    if not path.exists():
+        return
+    with open(path, newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    chart = Chart("The hidden matrix over training", "step", "RMS → RMS norm over its target (decays: the norm)", legend="top")
+    for method in [name for name in table[0] if name != "step"]:
+        chart.add(method.replace("_", " "), [(float(row["step"]), float(row[method])) for row in table], markers=False)
+    chart.write(folder / "norms_methods.svg")
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     if rows("frontier.csv"):
         frontier(folder)
     attacks(folder)
+    norms(folder)
 
 
 if __name__ == "__main__":
