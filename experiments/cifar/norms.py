@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The hidden matrix's norm over training in units of its target, a column a method (seed 0), as a table; and on standard error the
-largest such ratio of any matrix at any logged step of any seed. Usage: experiments/cifar/norms.py RUNS > norms_methods.csv"""
+largest such ratio of any matrix at any logged step of any seed. A decay's target is where it balances an update of norm 1: 1/λ.
+Usage: experiments/cifar/norms.py RUNS > norms_methods.csv"""
 import csv
 import json
 import pathlib
@@ -8,7 +9,15 @@ import sys
 import tomllib
 
 HIDDEN = "model.layers.1.weight"
-TARGETS = {"normalize", "stiefel", "hammer", "soft_cap", "hard_cap"}  # methods with a sigma_max; others are shown as they are
+
+
+def target_of(recipe):
+    method = recipe["constraint"]["method"]
+    if method == "weight_decay":
+        return 1 / recipe["optimizer"]["weight_decay"]
+    if method == "spectral_weight_decay":
+        return 1 / recipe["constraint"]["spectral_decay"]
+    return recipe["constraint"]["sigma_max"]
 
 
 def main():
@@ -16,9 +25,9 @@ def main():
     for folder in sorted(pathlib.Path(sys.argv[1]).iterdir()):
         recipe = tomllib.loads((folder / "config.toml").read_text())
         method = recipe["constraint"]["method"]
-        if recipe["training"].get("precision") == "float32":
-            continue
-        target = recipe["constraint"]["sigma_max"] if method in TARGETS else 1.0
+        if recipe["training"]["precision"] == "float32" or (method == "soft_cap" and recipe["optimizer"]["lr"] == 1.0):
+            continue  # not of the seven
+        target = target_of(recipe)
         lines = [json.loads(line) for line in open(folder / "metrics.jsonl", encoding="utf-8")]
         lines = {line["step"]: line["norms"] for line in lines if "norms" in line}
         ratio = max(norm for norms in lines.values() for norm in norms.values()) / target
@@ -31,8 +40,7 @@ def main():
     for step in sorted(set.intersection(*(set(column) for column in columns.values()))):
         out.writerow([step, *(f"{column[step]:.6g}" for column in columns.values())])
     for method, ratio in largest.items():
-        unit = "target" if method in TARGETS else "1"
-        print(f"{method}: at most {ratio:.6f} × {unit} in {steps[method]} logged steps", file=sys.stderr)
+        print(f"{method}: at most {ratio:.6f} of the target in {steps[method]} logged steps", file=sys.stderr)
 
 
 if __name__ == "__main__":

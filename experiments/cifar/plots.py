@@ -64,9 +64,10 @@ def norms(folder):
         return
     with open(path, newline="", encoding="utf-8") as file:
         table = list(csv.DictReader(file))
-    chart = Chart("The hidden matrix over training", "step", "RMS → RMS norm over its target (decays: the norm)", legend="top")
+    chart = Chart("The hidden matrix over training", "step", "RMS → RMS norm over its target")
     for method in [name for name in table[0] if name != "step"]:
         chart.add(method.replace("_", " "), [(float(row["step"]), float(row[method])) for row in table], markers=False)
+    chart.limit("y", 0.0, 3.0)
     chart.write(folder / "norms_methods.svg")
 
 
