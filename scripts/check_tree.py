@@ -77,7 +77,7 @@ def check_pointers_and_flags():
 
 def check_every_source_has_a_test():
     for path in sources("src", suffixes=(".cpp",)):
-        stem = re.sub("_(plain|avx2|avx512|amx)$", "", path.stem)  # a variant is tested against its plain twin
+        stem = re.sub("_(plain|avx2|avx512|avx512_bf16|amx)$", "", path.stem)  # a variant is tested against its plain twin
         test = ROOT / "tests" / path.relative_to(ROOT / "src").with_name(stem + "_test.cpp")
         if not test.exists():
             report(path, f"has no test: {test.relative_to(ROOT)}")

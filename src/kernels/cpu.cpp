@@ -52,8 +52,8 @@ InstructionSet detect() {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (avx512 && __builtin_cpu_supports("avx512bf16") && reports_amx() && kernel_grants_amx())
-    return InstructionSet::amx;
+  if (avx512 && __builtin_cpu_supports("avx512bf16"))
+    return reports_amx() && kernel_grants_amx() ? InstructionSet::amx : InstructionSet::avx512_bf16;
   if (avx512) return InstructionSet::avx512;
   return avx2 ? InstructionSet::avx2 : InstructionSet::plain;
 }
@@ -62,14 +62,15 @@ InstructionSet choose() {
   const InstructionSet available = detect();
   const char* wanted = std::getenv("BRIDLE_ISA");
   if (wanted == nullptr || *wanted == '\0') return available;
-  for (const auto set :
-       {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::amx}) {
+  for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
+                         InstructionSet::avx512_bf16, InstructionSet::amx}) {
     if (std::string_view(wanted) != instruction_set_name(set)) continue;
     if (set <= available) return set;
     throw InputError("BRIDLE_ISA", fmt::format("this processor has no {}; the most it can do is {}", wanted,
                                                instruction_set_name(available)));
   }
-  throw InputError("BRIDLE_ISA", fmt::format("'{}' is none of plain, avx2, avx512, amx", wanted));
+  throw InputError("BRIDLE_ISA",
+                   fmt::format("'{}' is none of plain, avx2, avx512, avx512_bf16, amx", wanted));
 }
 
 using CoreName = char* (*)();
@@ -116,6 +117,8 @@ const char* instruction_set_name(InstructionSet set) {
       return "avx2";
     case InstructionSet::avx512:
       return "avx512";
+    case InstructionSet::avx512_bf16:
+      return "avx512_bf16";
     case InstructionSet::amx:
       return "amx";
   }

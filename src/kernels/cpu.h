@@ -6,11 +6,10 @@
 namespace bridle {
 
 // Each includes the ones before it.
-enum class InstructionSet { plain, avx2, avx512, amx };
+enum class InstructionSet { plain, avx2, avx512, avx512_bf16, amx };
 
-// What this processor and kernel can run; the environment variable BRIDLE_ISA (plain, avx2, avx512, amx)
-// lowers it, for tests. Throws InputError when the variable asks for more than there is, or for something
-// unknown.
+// What this processor and kernel can run; the environment variable BRIDLE_ISA (plain, avx2, avx512, avx512_bf16, amx) lowers it, for
+// tests. Throws InputError when the variable asks for more than there is, or for something unknown.
 InstructionSet instruction_set();
 const char* instruction_set_name(InstructionSet set);
 

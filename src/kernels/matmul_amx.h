@@ -1,8 +1,8 @@
 // The parts of a bfloat16 matrix product that run on AMX tiles, on raw memory: pack both factors into tiles,
 // multiply blocks of 32×32 results, write them. A tile holds 16 rows or columns × 32 along the sum, as 16×16
 // pairs of bfloat16: a left tile is [row][pair], a right tile [pair][column], so each is the transpose of the
-// other. Everything here requires instruction_set() == InstructionSet::amx. Denormal factors and results
-// count as zero.
+// other. Everything here requires instruction_set() == InstructionSet::amx, but `pack` only avx512_bf16. Denormal
+// factors and results count as zero.
 #pragma once
 
 #include <cstdint>

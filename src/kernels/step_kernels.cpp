@@ -21,6 +21,8 @@ const StepKernels& step_kernels(InstructionSet set) {
   switch (set) {
     case InstructionSet::amx:
       return step_kernels_amx();
+    case InstructionSet::avx512_bf16:
+      return step_kernels_avx512_bf16();
     case InstructionSet::avx512:
       return step_kernels_avx512();
     case InstructionSet::avx2:

@@ -135,6 +135,7 @@ const StepKernels& step_kernels(InstructionSet set = instruction_set());
 const StepKernels& step_kernels_plain();
 const StepKernels& step_kernels_avx2();
 const StepKernels& step_kernels_avx512();
+const StepKernels& step_kernels_avx512_bf16();
 const StepKernels& step_kernels_amx();
 
 }  // namespace bridle

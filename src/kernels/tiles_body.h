@@ -30,12 +30,55 @@ BRIDLE_INLINE Rows packed_rows(const uint32_t* packed) {
   return {packed, 64, 4 * kTilePairs, 8 * kTilePairs};
 }
 
-#if defined(__AMX_BF16__)
+#if defined(__AVX512BF16__)
 
 inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
                        uint32_t* packed) {
   amx::pack(factor, side, line, start, steps, packed);
 }
+
+#else
+
+template <class T>
+BRIDLE_INLINE uint32_t rounded(const T* data) {
+  if constexpr (sizeof(T) == 2) return *data;
+  uint32_t bits;
+  std::memcpy(&bits, data, 4);
+  const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+  return nan ? 0x7fc0U : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+}
+
+template <class T>
+void pack_from(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
+               uint32_t* packed) {
+  const int64_t line_stride = factor.along_depth ? factor.stride : 1;
+  const int64_t depth_stride = factor.along_depth ? 1 : factor.stride;
+  const T* data = static_cast<const T*>(factor.data);
+  for (int64_t step = 0; step < steps; ++step, packed += kPairsPerStep) {
+    for (int64_t i = 0; i < kBlock; ++i) {
+      for (int64_t pair = 0; pair < kStep / 2; ++pair) {
+        const int64_t term = start + step * kStep + 2 * pair;
+        const T* at = data + (line + i) * line_stride + term * depth_stride;
+        const bool inside = line + i < factor.lines;
+        const uint32_t low = inside && term < factor.depth ? rounded(at) : 0;
+        const uint32_t high = inside && term + 1 < factor.depth ? rounded(at + depth_stride) : 0;
+        const int64_t in_tile = side == Side::left ? i % 16 * 16 + pair : pair * 16 + i % 16;
+        packed[i / 16 * kTilePairs + in_tile] = low | high << 16;
+      }
+    }
+  }
+}
+
+inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
+                       uint32_t* packed) {
+  if (factor.element == Element::float32) return pack_from<float>(factor, side, line, start, steps, packed);
+  pack_from<uint16_t>(factor, side, line, start, steps, packed);
+}
+
+#endif
+
+#if defined(__AMX_BF16__)
+
 using amx::TileScope;
 
 // GCC 12's tile loads do not tell the compiler that they read memory.
@@ -92,68 +135,52 @@ struct TileScope {
   TileScope() {}  // NOLINT(modernize-use-equals-default): an unused variable of this type is no mistake
 };
 
-template <class T>
-BRIDLE_INLINE uint32_t rounded(const T* data) {
-  if constexpr (sizeof(T) == 2) return *data;
-  uint32_t bits;
-  std::memcpy(&bits, data, 4);
-  const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
-  return nan ? 0x7fc0U : (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+// total + the two terms of `a`, each times its own of `pairs`. Where there is an instruction for both, 16 sums fit in the registers.
+#if defined(__AVX512BF16__)
+constexpr int64_t kHalves = 2;
+BRIDLE_INLINE Floats add_terms(Floats total, uint32_t a, Words pairs) {
+  const __m512i spread = _mm512_set1_epi32(static_cast<int32_t>(a));
+  return reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(total),
+                                                   reinterpret_cast<__m512bh>(spread),
+                                                   reinterpret_cast<__m512bh>(pairs)));
 }
-
-template <class T>
-void pack_from(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
-               uint32_t* packed) {
-  const int64_t line_stride = factor.along_depth ? factor.stride : 1;
-  const int64_t depth_stride = factor.along_depth ? 1 : factor.stride;
-  const T* data = static_cast<const T*>(factor.data);
-  for (int64_t step = 0; step < steps; ++step, packed += kPairsPerStep) {
-    for (int64_t i = 0; i < kBlock; ++i) {
-      for (int64_t pair = 0; pair < kStep / 2; ++pair) {
-        const int64_t term = start + step * kStep + 2 * pair;
-        const T* at = data + (line + i) * line_stride + term * depth_stride;
-        const bool inside = line + i < factor.lines;
-        const uint32_t low = inside && term < factor.depth ? rounded(at) : 0;
-        const uint32_t high = inside && term + 1 < factor.depth ? rounded(at + depth_stride) : 0;
-        const int64_t in_tile = side == Side::left ? i % 16 * 16 + pair : pair * 16 + i % 16;
-        packed[i / 16 * kTilePairs + in_tile] = low | high << 16;
-      }
-    }
-  }
+#else
+constexpr int64_t kHalves = 1;
+BRIDLE_INLINE Floats add_terms(Floats total, uint32_t a, Words pairs) {
+  const uint32_t a_low = a << 16, a_high = a & 0xffff0000U;
+  float first, second;
+  std::memcpy(&first, &a_low, 4);
+  std::memcpy(&second, &a_high, 4);
+  const Floats low = reinterpret_cast<Floats>(pairs << 16);
+  const Floats high = reinterpret_cast<Floats>(pairs & 0xffff0000U);
+  return total + first * low + second * high;
 }
+#endif
 
-inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
-                       uint32_t* packed) {
-  if (factor.element == Element::float32) return pack_from<float>(factor, side, line, start, steps, packed);
-  pack_from<uint16_t>(factor, side, line, start, steps, packed);
-}
-
-BRIDLE_INLINE Floats low_term(Words pairs) { return reinterpret_cast<Floats>(pairs << 16); }
-BRIDLE_INLINE Floats high_term(Words pairs) { return reinterpret_cast<Floats>(pairs & 0xffff0000U); }
-
-// Eight rows × 16 columns.
+// Eight rows × 16 or 32 columns.
 BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint32_t* right, int64_t steps,
                                   bool accumulate, float* sums, int64_t stride) {
   constexpr int64_t kRows = 8;
-  Floats total[kRows];
-  for (int64_t i = 0; i < kRows; ++i) total[i] = accumulate ? load(sums + i * stride) : splat(0.0F);
+  Floats total[kRows][kHalves];
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t half = 0; half < kHalves; ++half)
+      total[i][half] = accumulate ? load(sums + i * stride + 16 * half) : splat(0.0F);
+  }
   for (int64_t step = 0; step < steps; ++step, left += rows.step, right += kPairsPerStep) {
     for (int64_t pair = 0; pair < kStep / 2; ++pair) {
-      Words b;
-      std::memcpy(&b, right + 16 * pair, sizeof(b));
-      const Floats low = low_term(b), high = high_term(b);
+      Words b[kHalves];
+      for (int64_t half = 0; half < kHalves; ++half)
+        std::memcpy(&b[half], right + half * kTilePairs + 16 * pair, sizeof(Words));
       for (int64_t i = 0; i < kRows; ++i) {
         uint32_t a;
         std::memcpy(&a, left + i * rows.stride + 4 * pair, 4);
-        const uint32_t a_low = a << 16, a_high = a & 0xffff0000U;
-        float first, second;
-        std::memcpy(&first, &a_low, 4);
-        std::memcpy(&second, &a_high, 4);
-        total[i] = total[i] + first * low + second * high;
+        for (int64_t half = 0; half < kHalves; ++half) total[i][half] = add_terms(total[i][half], a, b[half]);
       }
     }
   }
-  for (int64_t i = 0; i < kRows; ++i) store(sums + i * stride, total[i]);
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t half = 0; half < kHalves; ++half) store(sums + i * stride + 16 * half, total[i][half]);
+  }
 }
 
 template <class Meanwhile>
@@ -162,7 +189,7 @@ inline void multiply_beside(const Rows& left, const uint32_t* right, int64_t ste
   for (int64_t step = 0; step < 4 * steps; ++step) meanwhile();
   for (int64_t row = 0; row < kBlock; row += 8) {
     const char* data = static_cast<const char*>(left.data) + row / 16 * left.half + row % 16 * left.stride;
-    for (int64_t half = 0; half < 2; ++half)
+    for (int64_t half = 0; half < 2; half += kHalves)
       multiply_strip(data, left, right + half * kTilePairs, steps, accumulate,
                      sums + row * stride + 16 * half, stride);
   }

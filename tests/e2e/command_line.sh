@@ -22,7 +22,7 @@ expect 1 "" "$bridle" bench step no-such-recipe.toml
   fail "info --json is not the JSON it should be"
 message=$(BRIDLE_ISA=nonsense "$bridle" info 2>&1 || true)
 case "$message" in
-  "bridle: [BRIDLE_ISA] 'nonsense' is none of plain, avx2, avx512, amx") ;;
+  "bridle: [BRIDLE_ISA] 'nonsense' is none of plain, avx2, avx512, avx512_bf16, amx") ;;
   *) fail "the error does not say what is allowed: $message" ;;
 esac
 message=$("$bridle" inof 2>&1 || true)

@@ -412,7 +412,7 @@ TEST_P(StepKernelsTest, NarrowingRoundsAsLibTorchDoes) {
 
 INSTANTIATE_TEST_SUITE_P(EveryInstructionSet, StepKernelsTest,
                          testing::Values(InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
-                                         InstructionSet::amx),
+                                         InstructionSet::avx512_bf16, InstructionSet::amx),
                          [](const auto& with) { return instruction_set_name(with.param); });
 
 }  // namespace

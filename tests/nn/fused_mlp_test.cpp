@@ -41,8 +41,8 @@ TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
       std::vector<at::Tensor> weights;
       for (const Param& param : model->params()) weights.push_back(param.tensor);
       const auto gradients = torch::autograd::grad({loss}, weights);
-      for (const auto set :
-           {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::amx}) {
+      for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
+                             InstructionSet::avx512_bf16, InstructionSet::amx}) {
         if (set > instruction_set()) continue;
         FusedMlp fused(model->options(), model->params(), step_kernels(set));
         const LossAndGradients seen = fused.run(data.pixels, data.targets, pass, true);

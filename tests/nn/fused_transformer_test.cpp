@@ -121,8 +121,8 @@ TEST(FusedTransformer, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
     const auto model = trained_like(c.options);
     const Tokens tokens = some_tokens(c.options, c.batch, c.length);
     const double tolerance = c.options.hidden_act == "relu" ? 0.06 : 0.03;  // ReLU's slope jumps
-    for (const auto set :
-         {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::amx}) {
+    for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
+                           InstructionSet::avx512_bf16, InstructionSet::amx}) {
       if (set > instruction_set()) continue;
       SCOPED_TRACE(instruction_set_name(set));
       expect_agreement(*model, tokens, step_kernels(set), tolerance);
