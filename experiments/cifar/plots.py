@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pictures of docs/results/cifar.md, from the committed tables. Usage: experiments/cifar/plots.py [FOLDER]"""
+"""The pictures of docs/results/cifar.md, and its table of the frontier, from the committed tables. Usage: experiments/cifar/plots.py [FOLDER]"""
 import csv
 import json
 import math
@@ -22,24 +22,33 @@ def rows(name):
         return [row for row in csv.DictReader(file) if row["status"] == "done" and row["log10_bound"]]
 
 
+def name_of(pair):
+    optimizer, method = pair.split("_", 1)
+    return f"{'Muon' if optimizer == 'muon' else 'AdamW'}, {method.replace('_', ' ')}"
+
+
 def frontier(folder):
-    """The best validation loss in every bin of the Lipschitz bound, a curve a pair of optimizer and method."""
-    pairs = {}
+    """A curve a pair of optimizer and method: the best validation loss in every bin of the Lipschitz bound. A table: the best up to it."""
+    runs = {}
     for row in rows("frontier.csv"):
-        pair = row["group"].removesuffix("_small")
-        place = math.floor(float(row["log10_bound"]) * BINS)
-        best = pairs.setdefault(pair, {})
-        if place not in best or float(row["loss"]) < best[place]:
-            best[place] = float(row["loss"])
+        runs.setdefault(row["group"].removesuffix("_small"), []).append((float(row["log10_bound"]), float(row["loss"])))
+    limits = (3, 10, 30, 100, 300, 1000)
+    print("| bound at most |", " | ".join(f"{limit:,}" for limit in limits), "|")
+    print("|---" * (len(limits) + 1) + "|")
+    pairs = [f"{optimizer}_{method}" for method in METHODS for optimizer in ("muon", "adamw") if f"{optimizer}_{method}" in runs]
+    for pair in sorted(pairs, key=lambda pair: min(loss for _, loss in runs[pair])):
+        best = [min((loss for bound, loss in runs[pair] if bound <= math.log10(limit)), default=None) for limit in limits]
+        print(f"| {name_of(pair)} |", " | ".join("" if loss is None else f"{loss:.3f}" for loss in best), "|")
     chart = Chart("CIFAR-10, MLP, 5 epochs: the best loss at a bound", "Lipschitz bound (RMS → RMS)", "validation loss", log_x=True, legend="bottom left")
-    for method, colour in zip(METHODS, COLOURS):
-        for optimizer, dashed in (("muon", False), ("adamw", True)):
-            best = pairs.get(f"{optimizer}_{method}", {})
-            if best:
-                title = f"{'Muon' if optimizer == 'muon' else 'AdamW'}, {method.replace('_', ' ')}"
-                chart.add(title, sorted((10 ** ((place + 0.5) / BINS), loss) for place, loss in best.items()), dashed=dashed, colour=colour)
+    for pair in pairs:
+        best = {}
+        for bound, loss in runs[pair]:
+            place = math.floor(bound * BINS)
+            best[place] = min(loss, best.get(place, loss))
+        points = sorted((10 ** ((place + 0.5) / BINS), loss) for place, loss in best.items())
+        chart.add(name_of(pair), points, dashed=pair.startswith("adamw"), colour=COLOURS[METHODS.index(pair.split("_", 1)[1])])
     chart.limit("x", -1.3, 4.2)
-    chart.limit("y", 1.2, 2.35)
+    chart.limit("y", 1.15, 2.35)
     chart.write(folder / "frontier.svg")
 
 
