@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The hidden matrix's norm over training in units of its target, a column a method (seed 0), as a table; and on standard error the
-largest such ratio of any matrix at any logged step of any seed. A decay's target is where it balances an update of norm 1: 1/λ.
+largest such ratio of any matrix at any logged step of any seed. A decay's target is where it balances an update: 1/λ for weight decay,
+which the learning rate multiplies too, and η/λ for spectral weight decay, which it does not.
 Usage: experiments/cifar/norms.py RUNS > norms_methods.csv"""
 import csv
 import json
@@ -16,7 +17,7 @@ def target_of(recipe):
     if method == "weight_decay":
         return 1 / recipe["optimizer"]["weight_decay"]
     if method == "spectral_weight_decay":
-        return 1 / recipe["constraint"]["spectral_decay"]
+        return recipe["optimizer"]["lr"] / recipe["constraint"]["spectral_decay"]
     return recipe["constraint"]["sigma_max"]
 
 
