@@ -79,7 +79,7 @@ def norms(folder):
     chart = Chart("The hidden matrix over training", "step", "RMS → RMS norm over its target")
     for method in [name for name in table[0] if name != "step"]:
         chart.add(method.replace("_", " "), [(float(row["step"]), float(row[method])) for row in table], markers=False)
-    chart.limit("y", 0.0, 6.5)
+    chart.limit("y", 0.0, 7.6)
     chart.write(folder / "norms_methods.svg")
 
 
