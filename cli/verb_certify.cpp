@@ -82,34 +82,39 @@ void print_certificate(const Certificate& certificate) {
                                 bound.domain_radius, bound.token_radius, bound.attack_radius));
   if (certificate.observed && *certificate.observed > 0.0) {
     const double shown = std::floor(*certificate.observed * 1e6) / 1e6;
-    line("observed", fmt::format("{}, the most that a search found; the bound is {:.4g} times that", shown,
-                                 bound.lipschitz.value / *certificate.observed));
+    line("observed",
+         fmt::format(
+             "{}, the most that a search found: at least so much is reached; the bound is {:.4g} times that",
+             shown, bound.lipschitz.value / *certificate.observed));
   }
   print_layers(certificate);
 }
 
 void print_predictions(const CertifiedPredictions& p) {
-  fmt::print("\n{} predictions, accuracy {:.2f} %; {}\n", p.targets, 100.0 * p.accuracy,
-             p.rounding == "accounted"
-                 ? "rounding of a float32 forward pass is taken off the margins"
-                 : "of the exact function: rounding of the forward pass is not included");
-  fmt::print("{:>12}{:>16}{:>22}\n", p.norm == "l2" ? "ε (ℓ2)" : "ε (RMS)", "cannot change", "and right");
-  for (const CertifiedShare& share : p.shares)
-    fmt::print("{:>10.5f}{:>14.2f} %{:>20.2f} %\n", share.epsilon, 100.0 * share.certified,
-               100.0 * share.certified_accuracy);
+  fmt::print(
+      "\n{} predictions, accuracy {:.2f} %. exact: of the network in exact arithmetic; float32, bfloat16: of "
+      "what\nLibTorch's operators compute of it in that precision, at the input and at every perturbed "
+      "one.\n",
+      p.targets, 100.0 * p.accuracy);
+  fmt::print("{:<10}{:>12}{:>18}{:>14}\n", "function", p.norm == "l2" ? "ε (ℓ2)" : "ε (RMS)", "cannot change",
+             "and right");
+  for (const CertifiedFunction& of : p.functions) {
+    for (const CertifiedShare& share : of.shares)
+      fmt::print("{:<10}{:>12.5f}{:>16.2f} %{:>12.2f} %\n", of.function, share.epsilon,
+                 100.0 * share.certified, 100.0 * share.certified_accuracy);
+  }
 }
 
 Json predictions_json(const CertifiedPredictions& p) {
   Json shares = Json::array();
-  for (const CertifiedShare& share : p.shares)
-    shares.push_back({{"epsilon", share.epsilon},
-                      {"certified", share.certified},
-                      {"certified_accuracy", share.certified_accuracy}});
-  return {{"norm", p.norm},
-          {"rounding", p.rounding},
-          {"targets", p.targets},
-          {"accuracy", p.accuracy},
-          {"shares", shares}};
+  for (const CertifiedFunction& of : p.functions) {
+    for (const CertifiedShare& share : of.shares)
+      shares.push_back({{"function", of.function},
+                        {"epsilon", share.epsilon},
+                        {"certified", share.certified},
+                        {"certified_accuracy", share.certified_accuracy}});
+  }
+  return {{"norm", p.norm}, {"targets", p.targets}, {"accuracy", p.accuracy}, {"shares", shares}};
 }
 
 // ---- What the flags ask for
@@ -220,7 +225,7 @@ OnData certify_on_data(const Flags& flags, const Model& model, const Run& run, P
   if (flags.predictions) {
     result.predictions = certify_predictions(model, open_run_split(run, "validation"),
                                              {.epsilons = flags.epsilon,
-                                              .smallest_deviation = smallest_deviation(run),
+                                              .standardised = pixel_statistics(run),
                                               .order = {.batch_size = run.options.data.batch_size}},
                                              [&line](const Progress& p) { line.show(p); });
     line.clear();

@@ -56,8 +56,8 @@ std::vector<std::string> check_bound(const Model& model, const CertifiedBound& s
 
 // ---- Tighter, or for comparison
 
-// The activations of given inputs, measured in float64 and enlarged by a millionth, with a radius around them: for a
-// local bound (docs/theory/modules.md, statement 10).
+// The activations of given inputs, computed in float64 and enlarged by a bound of that computation's own error, with a
+// radius around them: for a local bound (docs/theory/modules.md, statement 10).
 Neighbourhood neighbourhood_of(const Model& model, const std::vector<at::Tensor>& inputs, double radius);
 
 // The bound that holds for inputs within `near.radius` of the given ones.

@@ -113,6 +113,10 @@ struct LossAndGradients {
   std::vector<at::Tensor> gradients = {};
 };
 
+// ---- A walk of the rounding: nn/enclosure.h
+struct LogitEnclosure;
+class ErrorWalk;
+
 // ---- A walk of the bound
 
 // Where the norms of weights come from: measured and proved, the caps in force, or a certificate. All are ordinary
@@ -187,6 +191,9 @@ class Model {
                                                      bool /*gradients*/) const {
     return std::nullopt;
   }
+
+  // The forward pass in float64 with a bound of its own rounding, and of that of other programs: nn/enclosure.h.
+  virtual LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const = 0;
 
   // From inputs whose norm is at most `domain` (embedded sequences, or pixels) to the logits, RMS to RMS.
   virtual Bound bound(const UpperBound& domain, Walk& walk) const = 0;

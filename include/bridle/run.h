@@ -29,9 +29,6 @@ Run open_run(const std::filesystem::path& folder);
 // The run's data as it was trained on: "train", "validation" or "held_out". Throws InputError.
 std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& split);
 
-// The smallest deviation of a channel, by which standardised pixels were divided; 1 where they were not.
-double smallest_deviation(const Run& run);
-
 // What the run's pixels were standardised by, where they were.
 std::optional<ChannelStatistics> pixel_statistics(const Run& run);
 

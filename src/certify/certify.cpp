@@ -9,6 +9,8 @@
 
 #include "bridle/error.h"
 #include "certify/fact_norms.h"
+#include "kernels/exact_arithmetic.h"
+#include "nn/enclosure.h"
 
 namespace bridle {
 namespace {
@@ -135,16 +137,11 @@ Neighbourhood neighbourhood_of(const Model& model, const std::vector<at::Tensor>
   if (!(radius >= 0.0 && std::isfinite(radius)))
     throw InputError("certify", fmt::format("a radius of {}; it cannot be negative", radius));
   const at::NoGradGuard no_gradients;
-  ActivationStatistics statistics;
-  Pass pass{.dtype = at::kDouble, .statistics = &statistics};
-  for (const at::Tensor& batch : inputs) model.forward(batch, pass);
-  Neighbourhood result{.activations = {}, .radius = radius};
-  for (const auto& [name, layer] : statistics.layers) {
-    if (!std::isfinite(layer.largest_rms))
-      throw PromiseError("certify", fmt::format("the activations after {} are not finite", name));
-    result.activations[name] = UpperBound(layer.largest_rms) * (1.0 + 1e-6);
-  }
-  return result;
+  const ExactArithmetic arithmetic;
+  ErrorWalk walk;
+  Pass pass{.dtype = at::kDouble};
+  for (const at::Tensor& batch : inputs) model.enclose(model.embed(batch, pass), walk);
+  return {.activations = walk.activations, .radius = radius};
 }
 
 }  // namespace bridle

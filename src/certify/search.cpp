@@ -20,6 +20,8 @@
 
 #include "bridle/error.h"
 #include "certify/search_starts.h"
+#include "kernels/exact_arithmetic.h"
+#include "nn/enclosure.h"
 
 namespace bridle {
 namespace {
@@ -105,12 +107,26 @@ class Ascent {
     return best;
   }
 
-  // The ratio itself, from the inputs as they are: [S].
+  // The ratio itself, from the inputs as they are, rounded down: what the float64 pass may be off at both is taken from the
+  // outputs' distance, and the inputs' is rounded up. [S]; negative or NaN where nothing is left.
   at::Tensor ratio(const at::Tensor& first, const at::Tensor& second) const {
+    constexpr double room = 0x1p-30;  // for a sum of 2^20 squares, two roots and a quotient, many times over
     const at::NoGradGuard no_gradients;
-    return square_of(difference(at::cat({first, second})), measure_)
-        .sqrt()
-        .div(square_of(first.sub(second), Measure::rms).sqrt());
+    const ExactArithmetic arithmetic;
+    ErrorWalk walk;
+    const LogitEnclosure all = model_.enclose(at::cat({first, second}), walk);
+    const auto logits = all.logits.chunk(2);
+    const auto errors = all.error[0].chunk(2);
+    const int64_t starts = first.size(0);
+    const at::Tensor off = errors[0].add(errors[1]).mul(1.0 + room).view({starts, -1}).amax(1);
+    const at::Tensor apart = square_of(logits[0].sub(logits[1]), measure_).sqrt().mul(1.0 - room).sub(off);
+    return apart.div(square_of(first.sub(second), Measure::rms).sqrt()).mul(1.0 - room);
+  }
+
+  bool finite(const at::Tensor& inputs) const {
+    const at::NoGradGuard no_gradients;
+    Pass pass{.dtype = at::kDouble};
+    return model_.forward_from(inputs, pass).isfinite().all().item<bool>();
   }
 
  private:
@@ -145,14 +161,17 @@ Pair best_pair(const Ascent& ascent, const Place& place, double domain) {
     const at::Tensor first = x.add(step);
     const at::Tensor second = x.sub(step);
     const at::Tensor ratios = ascent.ratio(first, second);
-    const int64_t start = ratios.argmax().item<int64_t>();
-    const double ratio = ratios[start].item<double>();
-    if (!std::isfinite(ratio))
+    if (!ascent.finite(first) || !ascent.finite(second))
       throw NumericError("search", "the model's outputs are not finite; no stretch can be observed");
+    const at::Tensor known = ratios.nan_to_num(0.0, 0.0, 0.0).clamp_min(0.0);
+    const int64_t start = known.argmax().item<int64_t>();
+    const double ratio = known[start].item<double>();
     if (ratio > best.ratio)
       best = {ratio, first.narrow(0, start, 1).clone(), second.narrow(0, start, 1).clone()};
   }
-  best.ratio = ascent.ratio(best.first, best.second).item<double>();  // as anyone sees it, by themselves
+  // By themselves, as anyone sees them: other threads may have added up in another order before.
+  const double again = ascent.ratio(best.first, best.second).item<double>();
+  best.ratio = std::isfinite(again) ? std::max(0.0, again) : 0.0;
   return best;
 }
 

@@ -28,8 +28,8 @@ struct ObservedStretch {
   at::Tensor logit_first, logit_second;  // and of `largest_logit`
 };
 
-// Both ratios are those of the inputs given beside them, so that only rounding can put them above the truth. They depend
-// on the weights and the options alone; the weights and their gradients stay as they are. Throws InputError for options
+// Both ratios are those of the inputs given beside them, rounded down with the forward pass's own error taken off: lower
+// bounds of the Lipschitz constant. They depend on the weights and the options alone; the weights and their gradients stay as they are. Throws InputError for options
 // that make no sense, NumericError where the model's outputs are not finite.
 ObservedStretch search_stretch(const Model& model, const SearchOptions& options);
 

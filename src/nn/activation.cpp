@@ -6,6 +6,8 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/stack.h>
 
+#include <cmath>
+
 namespace bridle {
 
 Activation::Activation(const std::string& name, double divisor)
@@ -35,9 +37,27 @@ at::Tensor Activation::forward(const at::Tensor& x) const {
   return divisor_ == 1.0 ? y : y.div(divisor_);
 }
 
+double Activation::slope() const {
+  return kind_ == Kind::gelu ? kGeluSlope : kind_ == Kind::gelu_tanh ? kGeluTanhSlope : 1.0;
+}
+
 Bound Activation::bound(const Bound& in) const {
-  const double slope = kind_ == Kind::gelu ? kGeluSlope : kind_ == Kind::gelu_tanh ? kGeluTanhSlope : 1.0;
-  return {.activation = in.activation / divisor_, .lipschitz = UpperBound(slope) / divisor_ * in.lipschitz};
+  return {.activation = in.activation / divisor_, .lipschitz = UpperBound(slope()) / divisor_ * in.lipschitz};
+}
+
+// ReLU and MaxMin are exact in every precision; GeLU errs by a few units of its argument.
+Enclosure Activation::enclose(const Enclosure& x, const ErrorWalk& walk) const {
+  const at::Tensor values = forward(x.values);
+  const bool exact = kind_ == Kind::relu || kind_ == Kind::maxmin;
+  if (exact && divisor_ == 1.0) return {values, x.reach, x.error};
+  const int64_t dimensions = x.error.dim();
+  at::Tensor error = x.error.mul(slope());
+  if (!exact) {
+    const at::Tensor units = walk.sum_unit(dimensions).mul(32.0).add(walk.unit(dimensions).mul(8.0));
+    const double root = std::sqrt(static_cast<double>(values.size(-1)));
+    error = error.add(walk.size(x).mul(units)).add(walk.least(dimensions).mul(root));
+  }
+  return walk.stored(values, raised(x.reach.mul(slope()).div(divisor_)), raised(error.div(divisor_)));
 }
 
 }  // namespace bridle

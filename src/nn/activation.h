@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "bridle/nn.h"
+#include "nn/enclosure.h"
 
 namespace bridle {
 
@@ -13,8 +13,10 @@ class Activation {
   Activation(const std::string& name, double divisor);
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in) const;
+  Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;
 
  private:
+  double slope() const;  // the largest
   enum class Kind { gelu, gelu_tanh, relu, maxmin };
   Kind kind_;
   double divisor_;

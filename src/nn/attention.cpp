@@ -7,6 +7,7 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/triu.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -81,12 +82,62 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::La
     cache->keys = k = before == 0 ? k : at::cat({cache->keys, k}, 2);
     cache->values = v = before == 0 ? v : at::cat({cache->values, v}, 2);
   }
-  const double scale = softmax_scale_ * static_cast<double>(heads_) / static_cast<double>(size_);
-  const at::Tensor logits =
-      at::matmul(q.mul(scale), k.transpose(2, 3)).add(added_logits(q, k.size(2)));  // [B, H, T, length]
-  const at::Tensor weights = dropout(at::softmax(logits, -1), dropout_, pass);
-  const at::Tensor heads = at::matmul(weights, v).transpose(1, 2).reshape(x.sizes());
+  const at::Tensor heads = attend(q, k, v, pass).transpose(1, 2).reshape(x.sizes());
   return output_.forward(output_scale_.forward(heads));
+}
+
+// [B, H, T, d_h] and [B, H, length, d_h], the queries being those of the last T tokens.
+at::Tensor Attention::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                             Pass& pass) const {
+  const at::Tensor logits = at::matmul(q.mul(logit_scale()), k.transpose(2, 3))
+                                .add(added_logits(q, k.size(2)));  // [B, H, T, length]
+  return at::matmul(dropout(at::softmax(logits, -1), dropout_, pass), v);
+}
+
+// A query's logits move by what query and keys are off; the weights by at most as much in all, or by 2; the head's output
+// by what the values are off and what the weights have moved.
+Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
+  Enclosure q = query_.enclose_heads(x, heads_, walk);
+  Enclosure k = key_.enclose_heads(x, heads_, walk);
+  const Enclosure v = value_.enclose_heads(x, heads_, walk);
+  if (rope_) {
+    q = rope_->enclose(q, walk);
+    k = rope_->enclose(k, walk);
+  }
+  const auto so_far = [](const at::Tensor& t) {
+    return std::get<0>(t.cummax(-1));
+  };  // over tokens up to each
+  const at::Tensor q_size = walk.size(q), k_size = so_far(walk.size(k)), v_size = so_far(walk.size(v));
+  const double scale = std::abs(logit_scale()) * (1.0 + 0x1p-50);
+  const auto moved = [&](const at::Tensor& of_q, const at::Tensor& of_k) {
+    return of_q.mul(k_size).add(q_size.mul(so_far(of_k))).mul(scale);
+  };
+  const int64_t dimensions = q.error.dim(), tokens = x.values.size(1);
+  const at::Tensor unit = walk.unit(dimensions), sum_unit = walk.sum_unit(dimensions);
+  const at::Tensor bias = position_bias_ ? position_bias_->tensor.detach().to(at::kDouble).abs().amax(1)
+                                         : at::zeros({heads_}, at::kDouble);
+  const at::Tensor content = q_size.mul(k_size).mul(scale);
+  const at::Tensor logits = raised(content.add(bias.view({1, 1, -1, 1})));  // none is larger
+  const at::Tensor products = walk.sum_error(size_ / heads_ + 6, dimensions).mul(2.0).add(unit.mul(5.0));
+  const at::Tensor rounding = content.mul(products).add(logits.mul(unit.mul(4.0).add(sum_unit.mul(4.0))));
+  const at::Tensor off = raised(moved(q.error, k.error).add(rounding).add(walk.least(dimensions).mul(1e3)));
+  // exp, the sum, the quotient, what is stored, and what has underflowed.
+  const at::Tensor shares = walk.sum_error(tokens + 32, dimensions)
+                                .add(unit)
+                                .add(walk.least(dimensions).mul(static_cast<double>(tokens)));
+  const at::Tensor weights = off.clamp_max(2.0).add(shares.mul(2.0));
+  const at::Tensor error = so_far(v.error)
+                               .mul(shares.add(1.0))
+                               .add(v_size.mul(weights.add(walk.sum_error(tokens + 4, dimensions).mul(2.0))))
+                               .add(walk.least(dimensions).mul(static_cast<double>(tokens * size_)));
+  const at::Tensor reach = so_far(v.reach).add(v_size.mul(moved(q.reach, k.reach).clamp_max(2.0)));
+  Pass pass{.dtype = at::kDouble};
+  const Enclosure by_head = walk.stored(attend(q.values, k.values, v.values, pass), raised(reach),
+                                        walk.guarded(raised(error), logits));
+  const auto together = [](const at::Tensor& t) { return raised(t.square().sum(2).sqrt()); };  // [K, B, T]
+  const Enclosure heads{by_head.values.transpose(1, 2).reshape(x.values.sizes()), together(by_head.reach),
+                        together(by_head.error)};
+  return output_.enclose(output_scale_.enclose(heads, walk), walk);
 }
 
 // How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a, the values' heads

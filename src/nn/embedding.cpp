@@ -30,6 +30,14 @@ at::Tensor Embedding::add_positions(const at::Tensor& x, int64_t first) const {
   return x.add(positions_->tensor.narrow(0, first, x.size(1)).to(x.scalar_type()));
 }
 
+Enclosure Embedding::enclose(const at::Tensor& embedded, const ErrorWalk& walk) const {
+  const Enclosure x = walk.start(embedded);
+  if (!positions_) return x;
+  const at::Tensor rows = positions_->tensor.detach().narrow(0, 0, embedded.size(1)).to(at::kDouble);
+  const at::Tensor cast = walk.cast_error(positions_->tensor.scalar_type(), x.error.dim());
+  return walk.stored(add_positions(embedded, 0), x.reach, raised(x.error.add(row_lengths(rows).mul(cast))));
+}
+
 Bound Embedding::bound(const UpperBound& domain, Walk& walk) const {
   return {.activation = positions_ ? domain + walk.norms.largest_row_rms(*positions_) : domain,
           .lipschitz = 1.0};

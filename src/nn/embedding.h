@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "nn/enclosure.h"
 #include "nn/weights.h"
 
 namespace bridle {
@@ -14,6 +15,7 @@ class Embedding {
   at::Tensor add_positions(const at::Tensor& x,
                            int64_t first) const;            // [B, T, d], positions first … first + T − 1
   Bound bound(const UpperBound& domain, Walk& walk) const;  // after positions
+  Enclosure enclose(const at::Tensor& embedded, const ErrorWalk& walk) const;  // after positions
   const Param& table() const { return table_; }
 
  private:

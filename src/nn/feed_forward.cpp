@@ -27,4 +27,8 @@ Bound FeedForward::bound(const Bound& in, Walk& walk) const {
   return down_.bound(activation_.bound(up_.bound(in, walk)), walk);
 }
 
+Enclosure FeedForward::enclose(const Enclosure& x, ErrorWalk& walk) const {
+  return down_.enclose(activation_.enclose(up_.enclose(x, walk), walk), walk);
+}
+
 }  // namespace bridle

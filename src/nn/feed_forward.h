@@ -11,6 +11,7 @@ class FeedForward {
   FeedForward(Weights& weights, const std::string& name);
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const;
+  Enclosure enclose(const Enclosure& x, ErrorWalk& walk) const;
 
  private:
   Linear up_;

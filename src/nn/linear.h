@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "nn/enclosure.h"
 #include "nn/weights.h"
 
 namespace bridle {
@@ -19,6 +20,11 @@ class Linear {
   Linear(Weights& weights, const std::string& name, const LinearOptions& options);
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const;
+  Enclosure enclose(const Enclosure& x, ErrorWalk& walk) const { return enclose_heads(x, 0, walk); }
+  // In equal row blocks, [B, heads, T, out/heads].
+  Enclosure enclose_heads(const Enclosure& x, int64_t heads, ErrorWalk& walk) const {
+    return enclose_product(x, weight_, bias_ ? &*bias_ : nullptr, heads, walk);
+  }
 
   const Param& weight() const { return weight_; }
   const std::optional<Param>& bias() const { return bias_; }

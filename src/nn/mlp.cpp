@@ -55,4 +55,12 @@ Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
   return x;
 }
 
+LogitEnclosure Mlp::enclose(const at::Tensor& pixels, ErrorWalk& walk) const {
+  Enclosure x = walk.start(pixels);
+  for (size_t i = 0; i + 1 < layers_.size(); ++i)
+    x = walk.record(fmt::format("model.layers.{}", i),
+                    activation_.enclose(layers_[i].enclose(x, walk), walk));
+  return enclose_logits(x, {.rows = layers_.back().weight(), .scale = options_.final_scale}, walk);
+}
+
 }  // namespace bridle

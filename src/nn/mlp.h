@@ -20,6 +20,7 @@ class Mlp : public Model {
   std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                              const Pass& pass, bool gradients) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
+  LogitEnclosure enclose(const at::Tensor& pixels, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return layers_.back().weight().tensor.detach(); }
   double logit_scale() const override { return options_.final_scale; }
   UpperBound input_bound(Norms&) const override { return options_.input_bound; }

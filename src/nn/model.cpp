@@ -128,8 +128,7 @@ Bound Walk::pass(const std::string& name, Bound bound) {
   if (neighbourhood != nullptr) {
     const auto seen = neighbourhood->activations.find(name);
     if (seen != neighbourhood->activations.end())
-      bound.activation = min(bound.activation, seen->second + bound.activation * 0x1p-30 +
-                                                   bound.lipschitz * neighbourhood->radius);
+      bound.activation = min(bound.activation, seen->second + bound.lipschitz * neighbourhood->radius);
   }
   layers.push_back({name, bound});
   return bound;

@@ -2,6 +2,9 @@
 
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/tanh.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <limits>
 
 #include "nn/linear.h"
 
@@ -40,6 +43,42 @@ Bound Norm::bound(const Bound& in, Walk& walk) const {
   // 1/√ε rounded up: √(1/ε) with both operations rounded up.
   const UpperBound slope = epsilon_ > 0.0 ? gain * sqrt(UpperBound(1.0) / epsilon_) : UpperBound::unbounded();
   return {.activation = gain + offset, .lipschitz = slope * in.lipschitz};
+}
+
+// x/m with m² = |x|²/d + ε (x centred first for LayerNorm): its slope is at most 1/m, m the least in reach.
+Enclosure Norm::enclose(const Enclosure& x, const ErrorWalk& walk) const {
+  if (kind_ == Kind::none) return x;
+  const int64_t dimensions = x.error.dim();
+  const at::Tensor size = walk.size(x);
+  if (kind_ == Kind::tanh) {
+    const at::Tensor error = x.error.add(size.mul(walk.sum_unit(dimensions)).mul(16.0));
+    return walk.stored(forward(x.values), x.reach, raised(error));
+  }
+  const bool centred = kind_ == Kind::layer_norm;
+  const auto d = static_cast<double>(size_);
+  const at::Tensor deviation = centred ? x.values.sub(x.values.mean(-1, /*keepdim=*/true)) : x.values;
+  const at::Tensor far = size.sub(row_lengths(x.values)).clamp_min(0.0).add(size.mul(0x1p-18));
+  const at::Tensor near =
+      row_lengths(deviation).sub(far).clamp_min(0.0);  // |deviation| in reach is not below this
+  const at::Tensor least_square = near.square().div(d).add(epsilon_);
+  const double gain = gain_->tensor.detach().to(at::kDouble).abs().max().item<double>();
+  const double offset = bias_ ? row_lengths(bias_->tensor.detach().to(at::kDouble)).item<double>() : 0.0;
+  const at::Tensor slope = raised(least_square.rsqrt()).mul(gain);
+  // The mean of squares errs by `square`, which moves 1/m by at most square/m³ while square ≤ m²/2.
+  const at::Tensor sums = walk.sum_error(2 * size_ + 16, dimensions);
+  const at::Tensor units = walk.unit(dimensions).mul(centred ? 4.0 : 12.0);
+  const at::Tensor square = raised(size.square()
+                                       .div(d)
+                                       .mul(sums.add(centred ? at::zeros_like(units) : units))
+                                       .add(walk.least(dimensions).mul(4.0)));
+  const at::Tensor steady = square.le(least_square.mul(0.5));
+  const at::Tensor by_square = size.mul(square).div(least_square).mul(slope);
+  const at::Tensor by_steps =
+      size.mul(slope).mul(sums.mul(4.0).add(units)).add(walk.unit(dimensions).mul(4.0 * offset));
+  at::Tensor error = x.error.mul(slope).add(by_square).add(by_steps);
+  error = error.masked_fill(steady.logical_not(), std::numeric_limits<double>::infinity());
+  return walk.stored(forward(x.values), raised(x.reach.mul(slope)),
+                     walk.guarded(raised(error), size.square().add(size)));
 }
 
 }  // namespace bridle

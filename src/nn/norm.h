@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "nn/enclosure.h"
 #include "nn/weights.h"
 
 namespace bridle {
@@ -14,6 +15,7 @@ class Norm {
   Norm(Weights& weights, const std::string& name);
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const;
+  Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;
 
   static bool known(const std::string& name);
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/lerp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -18,6 +19,17 @@ Bound Residual::bound(const Bound& x, const Bound& branch) const {
   const UpperBound share = convex_ ? std::abs(alpha_) : 1.0;
   return {.activation = rest * x.activation + share * branch.activation,
           .lipschitz = rest * x.lipschitz + share * branch.lipschitz};
+}
+
+// a + α(b − a), or b − (b − a)(1 − α) for α from ½: α is cast, and a difference, a product and a sum are rounded.
+Enclosure Residual::enclose(const Enclosure& x, const Enclosure& branch, const ErrorWalk& walk) const {
+  const double rest = convex_ ? std::abs(1.0 - alpha_) : 1.0;
+  const double share = convex_ ? std::abs(alpha_) : 1.0;
+  const double part = !convex_ ? 0.0 : share < 0.5 ? share : std::max({1.0, share, rest});
+  const at::Tensor moved = walk.size(x).add(walk.size(branch)).mul(walk.unit(x.error.dim())).mul(4.0 * part);
+  const at::Tensor error = raised(x.error.mul(rest).add(branch.error, share).add(moved));
+  return walk.stored(forward(x.values, branch.values), raised(x.reach.mul(rest).add(branch.reach, share)),
+                     error);
 }
 
 }  // namespace bridle

@@ -1,7 +1,7 @@
 // convex: y = (1 − α)x + α·f(x);   plain: y = x + f(x).
 #pragma once
 
-#include "bridle/nn.h"
+#include "nn/enclosure.h"
 
 namespace bridle {
 
@@ -10,6 +10,7 @@ class Residual {
   Residual(bool convex, double alpha) : convex_(convex), alpha_(alpha) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor& branch) const;
   Bound bound(const Bound& x, const Bound& branch) const;
+  Enclosure enclose(const Enclosure& x, const Enclosure& branch, const ErrorWalk& walk) const;
 
  private:
   bool convex_;

@@ -5,6 +5,10 @@
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 namespace bridle {
 
 at::Tensor Rope::forward(const at::Tensor& x, int64_t first_position) const {
@@ -19,6 +23,18 @@ at::Tensor Rope::forward(const at::Tensor& x, int64_t first_position) const {
   const at::Tensor first = x.narrow(-1, 0, half);
   const at::Tensor second = x.narrow(-1, half, half);
   return at::cat({first.mul(cosine).sub(second.mul(sine)), second.mul(cosine).add(first.mul(sine))}, -1);
+}
+
+// Angles err by the power and the product, at most `angle` of them; cosine and sine are cast, products and sums rounded.
+Enclosure Rope::enclose(const Enclosure& x, const ErrorWalk& walk) const {
+  const double largest = static_cast<double>(x.values.size(2)) * std::max(1.0, 1.0 / theta_);
+  const double angle = largest * (2.0 * std::abs(std::log(theta_)) + 8.0) * 0x1p-52;
+  constexpr double kLargestAngle = 1e9;  // up to here sine and cosine are as good as elsewhere
+  const double turned =
+      largest <= kLargestAngle ? 2.0 * angle + 0x1p-46 : std::numeric_limits<double>::infinity();
+  const at::Tensor lost = walk.size(x).mul(walk.unit(x.error.dim()).mul(8.0).add(turned));
+  const double root = 4.0 * std::sqrt(static_cast<double>(head_size_));
+  return {forward(x.values), x.reach, raised(x.error.add(lost).add(walk.least(x.error.dim()).mul(root)))};
 }
 
 }  // namespace bridle

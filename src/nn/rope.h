@@ -2,9 +2,9 @@
 // the angle t·θ^(−2i/h). A rotation of every token and head: norms stay.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
+
+#include "nn/enclosure.h"
 
 namespace bridle {
 
@@ -13,6 +13,7 @@ class Rope {
   Rope(int64_t head_size, double theta) : head_size_(head_size), theta_(theta) {}
   at::Tensor forward(const at::Tensor& x,
                      int64_t first = 0) const;  // [B, H, T, h], positions first … first + T − 1
+  Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;  // from position 0
 
  private:
   int64_t head_size_;

@@ -15,6 +15,14 @@ at::Tensor Scale::forward(const at::Tensor& x) const {
 
 double Scale::value() const { return learned_ ? learned_->tensor.item<double>() : value_; }
 
+// s is cast to the program's precision, and the product is rounded.
+Enclosure Scale::enclose(const Enclosure& x, const ErrorWalk& walk) const {
+  if (!learned_ && value_ == 1.0) return x;
+  const double s = std::abs(value());
+  const at::Tensor cast = walk.size(x).mul(walk.unit(x.error.dim())).mul(2.0);
+  return walk.stored(forward(x.values), raised(x.reach.mul(s)), raised(x.error.add(cast).mul(s)));
+}
+
 UpperBound Scale::magnitude(Walk& walk) const {
   return learned_ ? walk.norms.largest_entry(*learned_) : UpperBound(std::abs(value_));
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "nn/enclosure.h"
 #include "nn/weights.h"
 
 namespace bridle {
@@ -14,6 +15,7 @@ class Scale {
   Scale(Weights& weights, const std::string& name, double value);
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const { return in.affine(magnitude(walk)); }
+  Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;
   UpperBound magnitude(Walk& walk) const;  // |s|
   double value() const;                    // s
 

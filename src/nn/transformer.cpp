@@ -95,4 +95,18 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
   return walk.pass("lm_head", x);
 }
 
+LogitEnclosure Transformer::enclose(const at::Tensor& embedded, ErrorWalk& walk) const {
+  Enclosure x = walk.record("model.embed_tokens", embedding_->enclose(embedded, walk));
+  for (const Block& block : blocks_) {
+    const Enclosure attended = block.attention.enclose(block.attention_norm.enclose(x, walk), walk);
+    x = walk.record(block.name + ".self_attn", block.attention_residual.enclose(x, attended, walk));
+    const Enclosure fed = block.mlp.enclose(block.mlp_norm.enclose(x, walk), walk);
+    x = walk.record(block.name + ".mlp", block.mlp_residual.enclose(x, fed, walk));
+  }
+  const Param rows = head();
+  return enclose_logits(
+      norm_->enclose(x, walk),
+      {.rows = rows, .scale = final_scale_->value(), .bias = logit_bias_ ? &*logit_bias_ : nullptr}, walk);
+}
+
 }  // namespace bridle

@@ -26,6 +26,7 @@ class Transformer : public Model {
   std::optional<LossAndGradients> fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
                                              const Pass& pass, bool gradients) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
+  LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return head().tensor.detach(); }
   double logit_scale() const override { return final_scale_->value(); }
   UpperBound input_bound(Norms& norms) const override { return norms.largest_row_rms(embedding_->table()); }

@@ -92,7 +92,7 @@ struct Columns {
 };
 
 // Nothing that is certified may have been reached.
-void check_promise(const at::Tensor& changed, const CertifiedPredictions& certified,
+void check_promise(const at::Tensor& changed, const CertifiedFunction& certified,
                    const AttackOptions& options, const std::vector<double>& epsilons) {
   const at::Tensor places = changed.logical_and(certified.stands).nonzero();
   if (places.size(0) == 0) return;
@@ -113,11 +113,11 @@ AttackResult attack(const Model& model, const std::shared_ptr<const Source>& sou
   check(model, options);
   const std::vector<double> epsilons = epsilons_of(options);
   const auto first = std::make_shared<FirstOf>(source, options.images);
-  const double smallest =
-      options.standardised ? *std::ranges::min_element(options.standardised->deviation) : 1.0;
-  const CertifiedPredictions certified = certify_predictions(
+  const CertifiedPredictions predictions = certify_predictions(
       model, first,
-      {.epsilons = epsilons, .smallest_deviation = smallest, .order = {.batch_size = kTogether}});
+      {.epsilons = epsilons, .standardised = options.standardised, .order = {.batch_size = kTogether}});
+  // The classifier under attack computes in float32.
+  const CertifiedFunction& certified = predictions.of("float32");
   const Victim victim(model, options.standardised);
   const Evaluation batches(first, {.batch_size = kTogether});
   std::vector<Columns> columns(epsilons.size());
@@ -129,7 +129,7 @@ AttackResult attack(const Model& model, const std::shared_ptr<const Source>& sou
     check_batch(batch, model);
     const at::Tensor images = victim.plain(batch.inputs.reshape({batch.inputs.size(0), -1}));
     const int64_t examples = std::clamp<int64_t>(options.examples - b * kTogether, 0, images.size(0));
-    Siege siege(victim, images, batch.targets, certified.predicted.narrow(0, b * kTogether, images.size(0)),
+    Siege siege(victim, images, batch.targets, predictions.predicted.narrow(0, b * kTogether, images.size(0)),
                 options.box);
     right.push_back(siege.right());
     probability.push_back(siege.by_both().surprise.neg().exp());

@@ -3,24 +3,21 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cdist.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "bridle/error.h"
-#include "bridle/linalg.h"
-#include "nn/activation.h"
+#include "kernels/exact_arithmetic.h"
+#include "nn/enclosure.h"
 
 namespace bridle {
 namespace {
 
-// Plain float64 arithmetic on top of proved norms: enlarged by this, far more than its own rounding.
-constexpr double kSlack = 1.0 + 1e-9;
-constexpr double kMostFloat = 1e38;   // beyond, float32 may overflow
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kMostPairs = 4096;  // classes for which the distances of all pairs are kept
 
 // γ·|w_i − w_j|, [C, C]; for a large vocabulary γ·(|w_i| + |w_j|) is made from the lengths [C] when it is needed.
@@ -30,9 +27,9 @@ struct Rows {
 
   explicit Rows(const Model& model) {
     const at::Tensor rows = model.logit_rows().to(at::kDouble);
-    const double scale = std::abs(model.logit_scale()) * kSlack;
-    lengths = rows.square().sum(1).sqrt().mul(scale);
-    if (rows.size(0) <= kMostPairs) pairs = at::cdist(rows, rows, 2.0, /*compute_mode=*/2).mul(scale);
+    const double scale = std::abs(model.logit_scale());
+    lengths = raised(row_lengths(rows).mul(scale));
+    if (rows.size(0) <= kMostPairs) pairs = raised(at::cdist(rows, rows, 2.0, /*compute_mode=*/2).mul(scale));
   }
 
   // For each prediction its row of distances, [N, C].
@@ -42,158 +39,195 @@ struct Rows {
   }
 };
 
-// How far the float32 logits of an MLP may be from the exact ones, for one image and for all within ε of it:
-// `here` + ε·`growth`, in ℓ2.
-class FloatError {
- public:
-  explicit FloatError(const Model& model) : activation_(model.options().mlp_activation, 1.0) {
-    const auto known = [](const std::optional<NormBound>& bound, const Param& weight) {
-      if (bound) return bound->value.to_double() * kSlack;
-      throw PromiseError("certify", fmt::format("no bound of {} can be established", weight.name));
-    };
-    for (const Param& param : model.params()) {
-      const at::Tensor weight = param.tensor.detach().to(at::kDouble);
-      layers_.push_back({weight, weight.abs(), known(spectral_norm_bound(weight), param),
-                         known(spectral_norm_bound(weight.abs()), param),
-                         weight.square().sum().sqrt().item<double>() * kSlack});
-    }
-    scale_ = std::abs(model.logit_scale());
-  }
-
-  struct Error {
-    at::Tensor here;      // [N]
-    double growth = 0.0;  // a unit of ε
-  };
-
-  // A layer's float32 product errs by γ_{n+3}·|W||x̂|, x̂ being what float32 has there: x, its error so far, and what ε
-  // has become. The activation keeps errors; each entry of the result may also underflow, and what might overflow has no bound.
-  Error of(const at::Tensor& images, double input_error) const {
-    constexpr double u = 0x1p-24;
-    at::Tensor x = images;
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    const double root = std::sqrt(static_cast<double>(images.size(1)));
-    Error error{x.square().sum(1).sqrt().add(4.0 * root).mul(input_error), 0.0};
-    double stretch = 1.0;
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      const Layer& layer = layers_[i];
-      const double n = static_cast<double>(layer.weight.size(1)) + 3.0;
-      const double gamma = n * u / (1.0 - n * u);
-      const at::Tensor sizes = at::linear(x.abs(), layer.absolute).square().sum(1).sqrt();
-      const double tiny = n * static_cast<double>(layer.weight.size(0)) * std::numeric_limits<float>::min();
-      error.here = error.here.mul(layer.norm + gamma * layer.frobenius).add(sizes, gamma).add(tiny);
-      error.here = error.here.masked_fill(sizes.add(error.here).gt(kMostFloat), infinity);
-      error.growth =
-          error.growth * (layer.norm + gamma * layer.frobenius) + gamma * layer.absolute_norm * stretch;
-      stretch *= layer.norm;
-      x = at::linear(x, layer.weight);
-      if (i + 1 < layers_.size()) x = activation_.forward(x);
-    }
-    // The final scale is rounded to float32 itself, and one more product.
-    const at::Tensor size = x.square().sum(1).sqrt();
-    const double tiny = static_cast<double>(x.size(1)) * std::numeric_limits<float>::min();
-    error.here = error.here.add(size.add(error.here), 3.0 * u).mul(scale_ * kSlack).add(tiny);
-    error.here = error.here.masked_fill(size.mul(scale_).add(error.here).gt(kMostFloat), infinity);
-    error.growth = (error.growth * (1.0 + 3.0 * u) + 3.0 * u * stretch) * scale_ * kSlack;
-    return error;
-  }
-
- private:
-  struct Layer {
-    at::Tensor weight;
-    at::Tensor absolute;
-    double norm;
-    double absolute_norm;
-    double frobenius;
-  };
-  std::vector<Layer> layers_;
-  Activation activation_;  // exact in float32, and it moves no two points apart
-  double scale_ = 1.0;
-};
-
-// How much the input of the head moves, in ℓ2, for a perturbation of one unit.
-double head_stretch(const Model& model, double epsilon, bool pixels) {
-  const double trunk = certify(model, pixels ? 0.0 : epsilon).trunk.to_double();
-  const auto width = static_cast<double>(model.logit_rows().size(1));
-  const double units = pixels ? static_cast<double>(model.options().layer_sizes.front()) : 1.0;
-  return trunk * std::sqrt(width / units) * kSlack;
-}
-
 std::vector<double> epsilons_of(const PredictionOptions& options, bool pixels) {
   for (const double epsilon : options.epsilons) {
     if (!(epsilon >= 0.0 && std::isfinite(epsilon)))
-      throw InputError("certify", fmt::format("epsilon = {}; it cannot be negative", epsilon));
+      throw InputError("certify", fmt::format("epsilon must not be negative, got {}", epsilon));
   }
   if (!options.epsilons.empty()) return options.epsilons;
   return pixels ? std::vector<double>{36.0 / 255, 72.0 / 255, 108.0 / 255, 0.5, 1.0}
                 : std::vector<double>{0.001, 0.003, 0.01, 0.03, 0.1};
 }
 
-// True where every other logit stays below the predicted one: [N]. `moved` bounds the change of each margin, [N, C].
-at::Tensor stands(const at::Tensor& logits, const at::Tensor& predicted, const at::Tensor& moved) {
-  const at::Tensor place = predicted.unsqueeze(1);
-  const at::Tensor left = logits.gather(1, place).sub(logits).sub(moved);
-  return left.scatter(1, place, std::numeric_limits<double>::infinity()).gt(0.0).all(1);
+std::vector<Arithmetic> programs() {
+  std::vector<Arithmetic> list{Arithmetic::float32()};
+  if (bfloat16_products_add_in_float32()) list.push_back(Arithmetic::bfloat16());
+  return list;
 }
 
+// A pixel was rounded, and so were mean and deviation, their difference and the quotient: at most 8u(|x| + |mean|/deviation) a
+// pixel, in float32.
+ErrorWalk::InputError error_of(const ChannelStatistics& statistics, int64_t pixels) {
+  constexpr double unit = 8.0 * 0x1p-24;
+  double ratio = 0.0;
+  for (size_t channel = 0; channel < statistics.mean.size(); ++channel)
+    ratio = std::max(ratio, std::abs(statistics.mean.at(channel)) / statistics.deviation.at(channel));
+  return {unit, 1.01 * unit * ratio * std::sqrt(static_cast<double>(pixels))};
+}
+
+// Which inputs the statement is about, in the units of the model's input.
+struct Perturbation {
+  double epsilon = 0.0;                       // as it was asked for
+  double radius = 0.0;                        // Euclidean, of every token or of all pixels
+  std::map<std::string, double> limits = {};  // of what it becomes after each layer, by the global bound
+};
+
+Perturbation perturbation(const Model& model, double epsilon, const PredictionOptions& options, bool pixels) {
+  constexpr double up = 1.0 + 1e-6;
+  const ModelOptions& o = model.options();
+  const auto inputs = static_cast<double>(pixels ? o.layer_sizes.front() : o.hidden_size);
+  double smallest = 1.0;  // deviation
+  if (options.standardised) smallest = *std::ranges::min_element(options.standardised->deviation) / up;
+  const double rms = pixels ? epsilon / smallest / std::sqrt(inputs) * up : epsilon;
+  Perturbation result{epsilon, rms * std::sqrt(inputs) * up};
+  const CertifiedBound bound = certify(model, pixels ? 0.0 : epsilon);
+  for (size_t i = 0; i < bound.layers.size(); ++i) {
+    const auto width = static_cast<double>(pixels ? o.layer_sizes.at(i + 1) : o.hidden_size);
+    const double limit = bound.layers[i].lipschitz.value * rms * std::sqrt(width) * up;
+    if (std::isfinite(limit)) result.limits[bound.layers[i].name] = limit;
+  }
+  return result;
+}
+
+// Counts for every function and ε what stands.
+class Tally {
+ public:
+  Tally() = default;
+  Tally(const std::vector<std::string>& functions, const std::vector<double>& epsilons) {
+    for (const std::string& name : functions) {
+      functions_.push_back({.function = name});
+      for (const double epsilon : epsilons) functions_.back().shares.push_back({.epsilon = epsilon});
+    }
+    parts_.resize(functions.size());
+  }
+
+  // `holds`: [ε, N] of one function.
+  void add(size_t function, const at::Tensor& holds, const at::Tensor& is_right) {
+    for (size_t e = 0; e < functions_[function].shares.size(); ++e) {
+      const at::Tensor own = holds[static_cast<int64_t>(e)];
+      functions_[function].shares[e].certified += own.sum().item<double>();
+      functions_[function].shares[e].certified_accuracy += own.logical_and(is_right).sum().item<double>();
+    }
+    parts_[function].push_back(holds);
+  }
+
+  std::vector<CertifiedFunction> shares_of(double targets) {
+    for (size_t f = 0; f < functions_.size(); ++f) {
+      functions_[f].stands = at::cat(parts_[f], 1);
+      for (CertifiedShare& share : functions_[f].shares) {
+        share.certified /= targets;
+        share.certified_accuracy /= targets;
+      }
+    }
+    return functions_;
+  }
+
+ private:
+  std::vector<CertifiedFunction> functions_;
+  std::vector<std::vector<at::Tensor>> parts_;
+};
+
+// What is left of the smallest margin once the head's input has moved by `reach`, [N].
+at::Tensor margin_left(const at::Tensor& logits, const at::Tensor& predicted, const at::Tensor& distances,
+                       const at::Tensor& reach) {
+  const at::Tensor place = predicted.unsqueeze(1);
+  const at::Tensor moved = raised(distances.mul(reach.unsqueeze(1)));
+  const at::Tensor left = logits.gather(1, place).sub(logits).sub(moved);
+  return left.scatter(1, place, kInfinity).amin(1);
+}
+
+// Goes through batches with one walk: its cases are every program at every ε, after the float64 pass itself.
+class Certifier {
+ public:
+  Certifier(const Model& model, const PredictionOptions& options, bool pixels)
+      : model_(model), rows_(model), programs_(programs()), epsilons_(epsilons_of(options, pixels)) {
+    std::vector<Perturbation> perturbations;
+    for (const double epsilon : epsilons_)
+      perturbations.push_back(perturbation(model, epsilon, options, pixels));
+    std::vector<ProgramCase> cases;
+    std::vector<std::map<std::string, double>> limits{{}};
+    std::vector<std::string> names{"exact"};
+    for (const Arithmetic& program : programs_) {
+      names.emplace_back(program.name);
+      for (const Perturbation& own : perturbations) {
+        cases.push_back({program, own.radius});
+        limits.push_back(own.limits);
+      }
+    }
+    walk_ = ErrorWalk(cases);
+    walk_.reach_limits = limits;
+    if (options.standardised)
+      walk_.input_error = error_of(*options.standardised, model.options().layer_sizes.front());
+    tally_ = Tally(names, epsilons_);
+  }
+
+  void add(const Batch& batch) {
+    Pass pass{.dtype = at::kDouble};
+    const LogitEnclosure all = model_.enclose(model_.embed(batch.inputs, pass), walk_);
+    const at::Tensor logits = all.logits.reshape({-1, all.logits.size(-1)});
+    const at::Tensor reach = all.reach.reshape({all.reach.size(0), -1});  // [K, N]
+    const at::Tensor error = all.error.reshape({all.error.size(0), -1});
+    const at::Tensor predicted = logits.argmax(1);
+    const at::Tensor is_right = predicted.eq(batch.targets.reshape({-1}));
+    const at::Tensor distances = rows_.from(predicted);
+    // The float64 pass may be off by its error, and the subtraction of two logits is rounded.
+    const at::Tensor own = raised(error[0].mul(2.0).add(logits.abs().amax(1), 0x1p-50));
+    const auto count = static_cast<int64_t>(epsilons_.size());
+    std::vector<at::Tensor> left;
+    for (int64_t e = 0; e < count; ++e)
+      left.push_back(margin_left(logits, predicted, distances, reach[1 + e]).sub(own));
+    const at::Tensor margins = at::stack(left);  // [ε, N]
+    tally_.add(0, margins.gt(0.0), is_right);
+    for (size_t p = 0; p < programs_.size(); ++p) {
+      const at::Tensor lost = raised(error.narrow(0, 1 + static_cast<int64_t>(p) * count, count).mul(2.0));
+      tally_.add(p + 1, margins.gt(lost), is_right);
+    }
+    predicted_.push_back(predicted);
+    right_ += is_right.sum().item<double>();
+  }
+
+  CertifiedPredictions result(const std::string& norm) {
+    CertifiedPredictions result{.norm = norm, .predicted = at::cat(predicted_)};
+    result.targets = result.predicted.numel();
+    result.accuracy = right_ / static_cast<double>(result.targets);
+    result.functions = tally_.shares_of(static_cast<double>(result.targets));
+    return result;
+  }
+
+ private:
+  const Model& model_;
+  Rows rows_;
+  std::vector<Arithmetic> programs_;
+  std::vector<double> epsilons_;
+  ErrorWalk walk_;
+  Tally tally_;
+  std::vector<at::Tensor> predicted_;
+  double right_ = 0.0;
+};
+
 }  // namespace
+
+const CertifiedFunction& CertifiedPredictions::of(const std::string& function) const {
+  const auto found =
+      std::ranges::find_if(functions, [&](const CertifiedFunction& f) { return f.function == function; });
+  if (found == functions.end())
+    throw InputError("certify", fmt::format("no predictions of '{}' were certified", function));
+  return *found;
+}
 
 CertifiedPredictions certify_predictions(const Model& model, const std::shared_ptr<const Source>& source,
                                          const PredictionOptions& options, const OnProgress& progress) {
   const at::NoGradGuard no_gradients;
+  const ExactArithmetic arithmetic;
   const bool pixels = model.options().kind == "mlp";
-  CertifiedPredictions result{.norm = pixels ? "l2" : "rms", .rounding = pixels ? "accounted" : "excluded"};
-  const std::vector<double> epsilons = epsilons_of(options, pixels);
-  std::vector<double> stretches;  // for pixels the same at every ε
-  for (const double epsilon : epsilons)
-    stretches.push_back(pixels && !stretches.empty() ? stretches.front()
-                                                     : head_stretch(model, epsilon, pixels));
-  // Standardised pixels have been rounded: a difference and a quotient, of numbers that are themselves rounded.
-  const bool standardised = options.smallest_deviation != 1.0;
-  const double input_error = standardised ? 8.0 * 0x1p-24 : 0.0;
-  const Rows rows(model);
-  const auto rounding = pixels ? std::make_unique<FloatError>(model) : nullptr;
-  for (const double epsilon : epsilons) result.shares.push_back({.epsilon = epsilon});
-  double right = 0.0;
-  std::vector<at::Tensor> classes;
-  std::vector<at::Tensor> parts;  // of `stands`
+  Certifier certifier(model, options, pixels);
   const Evaluation batches(source, options.order);
-  Pass pass{.dtype = at::kDouble};
   for (int64_t b = 0; b < batches.size(); ++b) {
-    const Batch batch = batches[b];
-    const at::Tensor inputs = model.embed(batch.inputs, pass);
-    const at::Tensor all = model.forward_from(inputs, pass);
-    const at::Tensor logits = all.reshape({-1, all.size(-1)});
-    const at::Tensor targets = batch.targets.reshape({-1});
-    const at::Tensor predicted = logits.argmax(1);
-    const at::Tensor is_right = predicted.eq(targets);
-    const at::Tensor distances = rows.from(predicted);
-    const auto error =
-        rounding ? rounding->of(inputs, input_error) : FloatError::Error{logits.abs().amax(1).mul(1e-9), 0.0};
-    const at::Tensor part = at::empty({static_cast<int64_t>(epsilons.size()), targets.numel()}, at::kBool);
-    for (size_t e = 0; e < epsilons.size(); ++e) {
-      const double epsilon = epsilons[e] / options.smallest_deviation * (standardised ? 1.0 + 1e-6 : 1.0);
-      const at::Tensor lost = error.here.add(error.growth * epsilon).mul(2.0).unsqueeze(1);
-      const at::Tensor holds = stands(logits, predicted, distances.mul(stretches[e] * epsilon).add(lost));
-      part[static_cast<int64_t>(e)].copy_(holds);
-      result.shares[e].certified += holds.sum().item<double>();
-      result.shares[e].certified_accuracy += holds.logical_and(is_right).sum().item<double>();
-    }
-    classes.push_back(predicted);
-    parts.push_back(part);
-    right += is_right.sum().item<double>();
-    result.targets += targets.numel();
+    certifier.add(batches[b]);
     report(progress,
            {.what = "certifying predictions", .done = b + 1, .total = batches.size(), .unit = "batches"});
   }
-  result.predicted = at::cat(classes);
-  result.stands = at::cat(parts, 1);
-  const auto targets = static_cast<double>(result.targets);
-  result.accuracy = right / targets;
-  for (CertifiedShare& share : result.shares) {
-    share.certified /= targets;
-    share.certified_accuracy /= targets;
-  }
-  return result;
+  return certifier.result(pixels ? "l2" : "rms");
 }
 
 }  // namespace bridle

@@ -1,10 +1,11 @@
 // Predictions that provably cannot change: by their margins, for perturbations of pixels (ℓ2) or of embedded tokens (RMS).
 //
-// Between logits i and j the exact network moves by at most γ·|w_i − w_j|·√d·T·ε_RMS, T the stretch up to the head
-// (docs/theory/predictions.md). For an MLP the rounding of a float32 forward pass is taken off the margin, at the clean input
-// and at the perturbed one; for a transformer the statement is about exact arithmetic.
+// Between logits i and j the exact network moves by at most γ·|w_i − w_j| times what its head's input moves. From the margin of a
+// float64 pass its own rounding is taken, and for the statements about programs theirs as well, at the clean input and at
+// the perturbed one: docs/theory/predictions.md.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@
 namespace bridle {
 
 struct PredictionOptions {
-  std::vector<double> epsilons = {};  // empty: a list that fits the kind of model
-  double smallest_deviation = 1.0;    // of standardised pixels: the ε are in plain ones
+  std::vector<double> epsilons = {};                   // empty: a list that fits the kind of model
+  std::optional<ChannelStatistics> standardised = {};  // of the model's pixels: the ε are in plain ones
   EvaluationOptions order = {};
 };
 
@@ -25,14 +26,22 @@ struct CertifiedShare {
   double certified_accuracy = 0.0;  // share that cannot change and is right
 };
 
-struct CertifiedPredictions {
-  std::string norm;      // "l2" of all pixels together, or "rms", the largest over tokens
-  std::string rounding;  // "accounted" or "excluded"
-  int64_t targets = 0;
-  double accuracy = 0.0;
+// Which function cannot change its prediction: the network in exact arithmetic ("exact"), or what LibTorch's operators
+// compute of it in float32 or bfloat16 ("float32", "bfloat16").
+struct CertifiedFunction {
+  std::string function;
   std::vector<CertifiedShare> shares = {};
-  at::Tensor predicted = {};  // [targets]
-  at::Tensor stands = {};     // [ε, targets]: this prediction cannot change
+  at::Tensor stands = {};  // [ε, targets]: this prediction cannot change
+};
+
+struct CertifiedPredictions {
+  std::string norm;  // "l2" of all pixels together, or "rms", the largest over tokens
+  int64_t targets = 0;
+  double accuracy = 0.0;      // of `predicted`
+  at::Tensor predicted = {};  // [targets], by a float64 pass
+  std::vector<CertifiedFunction> functions = {};
+
+  const CertifiedFunction& of(const std::string& function) const;
 };
 
 // Throws PromiseError where the model has no bound.

@@ -61,11 +61,10 @@ Cells measured(const fs::path& folder, const TrainSummary& summary) {
     cells["paper_loss"] = number(result.loss);
     cells["paper_accuracy"] = number(result.accuracy);
   } else if (summary.bounded) {
-    const CertifiedPredictions result = certify_predictions(*run.model, open_run_split(run, split),
-                                                            {.epsilons = {kRadius},
-                                                             .smallest_deviation = smallest_deviation(run),
-                                                             .order = {.batch_size = 1000}});
-    cells["certified_accuracy"] = number(result.shares.front().certified_accuracy);
+    const CertifiedPredictions result = certify_predictions(
+        *run.model, open_run_split(run, split),
+        {.epsilons = {kRadius}, .standardised = pixel_statistics(run), .order = {.batch_size = 1000}});
+    cells["certified_accuracy"] = number(result.of("float32").shares.front().certified_accuracy);
   }
   return cells;
 }

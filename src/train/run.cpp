@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/files.h"
 #include "bridle/error.h"
 #include "data/image_source.h"
@@ -55,11 +53,6 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
 std::optional<ChannelStatistics> pixel_statistics(const Run& run) {
   if (!run.options.data.standardize) return std::nullopt;
   return channel_statistics(ImageFiles(open_data_set(run.options.data.name).train));
-}
-
-double smallest_deviation(const Run& run) {
-  const auto statistics = pixel_statistics(run);
-  return statistics ? *std::ranges::min_element(statistics->deviation) : 1.0;
 }
 
 }  // namespace bridle

@@ -79,7 +79,8 @@ TEST(Attack, NeverSucceedsOnWhatIsCertified) {
     const AttackResult result =
         attack(*model, source,
                {.epsilons = epsilons, .restarts = 6, .queries = 60, .box = seed % 4 < 2, .seed = seed});
-    const at::Tensor stands = certify_predictions(*model, source, {.epsilons = epsilons}).stands;
+    const at::Tensor stands =
+        certify_predictions(*model, source, {.epsilons = epsilons}).of("float32").stands;
     EXPECT_FALSE(result.broken.logical_and(stands).any().item<bool>());
     EXPECT_TRUE(stands.any().item<bool>());
     EXPECT_TRUE(result.broken.any().item<bool>());

@@ -22,16 +22,19 @@ TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
   const auto source = test::labelled(*model, pixels());
   const auto result = certify_predictions(*model, source, {.epsilons = {0.0, 0.01, 0.05, 0.2, 10.0}});
   EXPECT_EQ(result.norm, "l2");
-  EXPECT_EQ(result.rounding, "accounted");
   EXPECT_EQ(result.targets, 64);
   EXPECT_EQ(result.accuracy, 1.0);
-  EXPECT_GT(result.shares.front().certified, 0.95);  // but for margins within rounding
-  EXPECT_EQ(result.shares.back().certified, 0.0);
-  for (size_t i = 1; i < result.shares.size(); ++i) {
-    EXPECT_LE(result.shares[i].certified, result.shares[i - 1].certified);
-    EXPECT_EQ(result.shares[i].certified, result.shares[i].certified_accuracy);
+  for (const CertifiedFunction& of : result.functions) {
+    // But for margins within rounding.
+    EXPECT_GT(of.shares.front().certified, of.function == "bfloat16" ? 0.3 : 0.95) << of.function;
+    EXPECT_EQ(of.shares.back().certified, 0.0);
+    for (size_t i = 1; i < of.shares.size(); ++i) {
+      EXPECT_LE(of.shares[i].certified, of.shares[i - 1].certified);
+      EXPECT_EQ(of.shares[i].certified, of.shares[i].certified_accuracy);
+    }
   }
-  EXPECT_GT(result.shares[1].certified, 0.5);
+  EXPECT_GT(result.of("float32").shares[1].certified, 0.5);
+  EXPECT_ERROR(result.of("float8"), InputError, "float8");
 }
 
 // One image at a time, so that each share says whether this image is certified. The attack climbs the margin to the
@@ -50,8 +53,10 @@ TEST_P(CertifiedClassesOf, AreNotChangedByAnAttackInsideTheRadius) {
     for (const double epsilon : {0.02, 0.05, 0.1, 0.2}) {
       const at::Tensor image = images.narrow(0, i, 1);
       const auto source = test::labelled(*model, image);
-      const bool holds =
-          certify_predictions(*model, source, {.epsilons = {epsilon}}).shares.front().certified == 1.0;
+      const bool holds = certify_predictions(*model, source, {.epsilons = {epsilon}})
+                             .of("float32")
+                             .shares.front()
+                             .certified == 1.0;
       const int64_t label = model->forward(image, pass).argmax(1).item<int64_t>();
       bool changed = false;
       for (int64_t other = 0; other < 4; ++other) {
@@ -83,10 +88,10 @@ TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
   const auto source = test::labelled(*model, tokens);
   const auto result = certify_predictions(*model, source, {.epsilons = {0.0, 1e-4, 1e-3, 1e-2, 100.0}});
   EXPECT_EQ(result.norm, "rms");
-  EXPECT_EQ(result.rounding, "excluded");
   EXPECT_EQ(result.targets, 48);
-  EXPECT_EQ(result.shares.front().certified, 1.0);
-  EXPECT_EQ(result.shares.back().certified, 0.0);
+  const auto& shares = result.of("exact").shares;
+  EXPECT_EQ(shares.front().certified, 1.0);
+  EXPECT_EQ(shares.back().certified, 0.0);
   // Whatever is certified at ε keeps its prediction under random perturbations of that size.
   Pass pass{.dtype = at::kDouble};
   const at::Tensor x = model->embed(tokens, pass).detach();
@@ -96,19 +101,37 @@ TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
     step = step.mul(step.square().mean(-1, true).rsqrt()).mul(1e-3);
     const double kept =
         model->forward_from(x.add(step), pass).argmax(-1).eq(before).to(at::kDouble).mean().item<double>();
-    EXPECT_GE(kept, result.shares[2].certified);
+    EXPECT_GE(kept, shares[2].certified);
   }
 }
+
+const ChannelStatistics kHalved{.mean = {0.0, 0.0, 0.0}, .deviation = {0.5, 0.5, 0.5}};
 
 TEST(CertifiedPredictionsOf, StandardisedPixelsCountInPlainOnes) {
   const auto model = test::random_model(kMlp, 0.3);
   const auto source = test::labelled(*model, pixels());
   const auto plain = certify_predictions(*model, source, {.epsilons = {0.08}});
   const auto standardised =
-      certify_predictions(*model, source, {.epsilons = {0.04}, .smallest_deviation = 0.5});
-  EXPECT_EQ(plain.shares[0].certified, standardised.shares[0].certified);
+      certify_predictions(*model, source, {.epsilons = {0.04}, .standardised = kHalved});
+  EXPECT_EQ(plain.of("float32").shares[0].certified, standardised.of("float32").shares[0].certified);
   EXPECT_ERROR(certify_predictions(*model, source, {.epsilons = {0.1, -1.0}}), InputError,
-               "cannot be negative");
+               "must not be negative");
+}
+
+// (p − mean)/deviation in float32 errs by a unit of mean/deviation, which can be 255: more than some margins.
+TEST(CertifiedPredictionsOf, StandardisedPixelsLoseWhatTheirMeansCost) {
+  const auto model = test::random_model(kMlp, 0.3);
+  const auto source = test::labelled(*model, pixels());
+  ChannelStatistics bright = kHalved;
+  double last = 1.0;
+  for (const double mean : {0.0, 127.5, 12750.0, 1275000.0}) {
+    bright.mean = {0.0, mean, 0.0};
+    const auto shares =
+        certify_predictions(*model, source, {.epsilons = {0.0}, .standardised = bright}).of("exact").shares;
+    EXPECT_LE(shares[0].certified, last) << mean;
+    last = shares[0].certified;
+  }
+  EXPECT_LT(last, 0.5);
 }
 
 }  // namespace

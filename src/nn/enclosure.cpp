@@ -1,0 +1,211 @@
+#include "nn/enclosure.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "bridle/error.h"
+#include "bridle/linalg.h"
+
+namespace bridle {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kRaise = 1.0 + 0x1p-20;
+constexpr double kTiny = 0x1p-500;  // what squares that underflow take from a root, and much more
+
+at::Tensor as_column(const std::vector<double>& values, int64_t dimensions) {
+  std::vector<int64_t> shape(static_cast<size_t>(dimensions), 1);
+  shape.front() = static_cast<int64_t>(values.size());
+  return at::tensor(values, at::kDouble).view(shape);
+}
+
+at::Tensor exact(const at::Tensor& weight) { return weight.detach().to(at::kDouble); }
+
+// σ of each matrix of [blocks, m, n], proved.
+at::Tensor spectral_bounds(const at::Tensor& matrices, const std::string& name) {
+  std::vector<double> values;
+  for (const auto& bound : spectral_norm_bounds(matrices, {.excess = 1e-5})) {
+    if (!bound)
+      throw PromiseError("certify",
+                         fmt::format("no bound of {} can be established: it holds NaN or infinity", name));
+    values.push_back(bound->value.to_double());
+  }
+  return at::tensor(values, at::kDouble);
+}
+
+}  // namespace
+
+bool bfloat16_products_add_in_float32() {
+  // Ones stop adding up at 256 where a sum is kept in bfloat16.
+  constexpr int64_t many = 1024;
+  const at::Tensor ones = at::ones({2, 3, many}, at::kBFloat16);
+  const at::Tensor batched = at::matmul(ones, ones.transpose(1, 2));
+  const at::Tensor plain = at::linear(ones, ones[0]);
+  return batched.eq(many).all().item<bool>() && plain.eq(many).all().item<bool>();
+}
+
+at::Tensor raised(const at::Tensor& computed) { return computed.mul(kRaise).add(kTiny); }
+
+at::Tensor row_lengths(const at::Tensor& values) { return raised(values.square().sum(-1).sqrt()); }
+
+ErrorWalk::ErrorWalk(const std::vector<ProgramCase>& cases) : cases_{ProgramCase{}} {
+  cases_.insert(cases_.end(), cases.begin(), cases.end());
+}
+
+at::Tensor ErrorWalk::column(double Arithmetic::*field, int64_t dimensions) const {
+  std::vector<double> values;
+  for (const ProgramCase& own : cases_) values.push_back(own.arithmetic.*field);
+  return as_column(values, dimensions);
+}
+
+at::Tensor ErrorWalk::sum_error(int64_t terms, int64_t dimensions) const {
+  std::vector<double> values;
+  for (const ProgramCase& own : cases_) {
+    const double all = static_cast<double>(terms) * own.arithmetic.sum_unit;
+    values.push_back(all < 0.5 ? kRaise * all / (1.0 - all) : kInfinity);
+  }
+  return as_column(values, dimensions);
+}
+
+at::Tensor ErrorWalk::cast_error(at::ScalarType stored, int64_t dimensions) const {
+  std::vector<double> values;
+  for (const ProgramCase& own : cases_) {
+    const bool rounds = own.arithmetic.dtype == at::kBFloat16 && stored != at::kBFloat16;
+    values.push_back(rounds ? own.arithmetic.unit : 0.0);
+  }
+  return as_column(values, dimensions);
+}
+
+at::Tensor ErrorWalk::size(const Enclosure& x) const {
+  return raised(row_lengths(x.values).add(x.error[0]).add(x.reach).add(x.error));
+}
+
+at::Tensor ErrorWalk::guarded(const at::Tensor& error, const at::Tensor& size) const {
+  const at::Tensor fits = size.le(column(&Arithmetic::largest, size.dim()));  // false for NaN
+  return error.masked_fill(fits.logical_not(), kInfinity);
+}
+
+Enclosure ErrorWalk::stored(const at::Tensor& values, const at::Tensor& reach,
+                            const at::Tensor& error) const {
+  const at::Tensor length = row_lengths(values);
+  const at::Tensor off = error[0].add(length, 0x1p-52);  // the float64 result is rounded already
+  const at::Tensor size = raised(length.add(off).add(reach).add(error));
+  const double root = std::sqrt(static_cast<double>(values.size(-1)));
+  const at::Tensor rounded = error.add(size.mul(unit(size.dim()))).add(least(size.dim()).mul(root));
+  return {values, raised(reach), guarded(raised(rounded), size)};
+}
+
+Enclosure ErrorWalk::start(const at::Tensor& embedded) const {
+  const at::Tensor length = row_lengths(embedded);
+  std::vector<at::Tensor> reach, error;
+  for (const ProgramCase& own : cases_) {
+    const bool narrow = own.arithmetic.dtype == at::kBFloat16;
+    const double relative = input_error.relative + (narrow ? own.arithmetic.unit : 0.0);
+    const at::Tensor rounded = raised(length.add(own.radius).mul(relative).add(input_error.absolute));
+    const bool as_given = relative == 0.0 && input_error.absolute == 0.0;
+    reach.push_back(at::full_like(length, own.radius));
+    error.push_back(as_given ? at::zeros_like(length) : rounded);
+  }
+  return {embedded, at::stack(reach), at::stack(error)};
+}
+
+Enclosure ErrorWalk::record(const std::string& name, Enclosure x) {
+  const double root = std::sqrt(static_cast<double>(x.values.size(-1)));
+  const double largest = raised(row_lengths(x.values).add(x.error[0])).max().item<double>();
+  const UpperBound rms = std::isnan(largest) ? UpperBound::unbounded() : UpperBound(largest / root * kRaise);
+  activations[name] = max(activations[name], rms);
+  if (reach_limits.empty()) return x;
+  std::vector<double> limits;
+  for (const auto& of_case : reach_limits) {
+    const auto limit = of_case.find(name);
+    limits.push_back(limit == of_case.end() ? kInfinity : limit->second);
+  }
+  const at::Tensor limit = as_column(limits, x.reach.dim());
+  x.reach = at::where(x.reach.le(limit), x.reach, limit);  // also where it is NaN
+  return x;
+}
+
+const ProductNorms& ErrorWalk::norms(const Param& weight, int64_t blocks) {
+  const auto key = std::make_pair(weight.name, blocks);
+  if (const auto known = norms_.find(key); known != norms_.end()) return known->second;
+  const auto in_blocks = [&](const at::Tensor& values) {
+    return values.view({blocks, weight.tensor.size(0) / blocks, weight.tensor.size(1)});
+  };
+  const at::Tensor values = exact(weight.tensor);
+  ProductNorms result{.spectral = spectral_bounds(in_blocks(values), weight.name),
+                      .frobenius = raised(in_blocks(values).square().sum({1, 2}).sqrt())};
+  std::vector<at::Tensor> rounded;
+  for (const ProgramCase& own : cases_) {
+    const at::Tensor change = exact(weight.tensor.detach().to(own.arithmetic.dtype)).sub(values);
+    rounded.push_back(change.eq(0.0).all().item<bool>() ? at::full({blocks}, 0.0, at::kDouble)
+                                                        : spectral_bounds(in_blocks(change), weight.name));
+  }
+  result.rounded = at::stack(rounded);
+  return norms_[key] = result;
+}
+
+Enclosure enclose_product(const Enclosure& x, const Param& weight, const Param* bias, int64_t blocks,
+                          ErrorWalk& walk) {
+  const at::Tensor w = exact(weight.tensor);
+  at::Tensor values =
+      bias == nullptr ? at::linear(x.values, w) : at::linear(x.values, w, exact(bias->tensor));
+  const int64_t parts = blocks == 0 ? 1 : blocks;
+  const ProductNorms& norms = walk.norms(weight, parts);
+  at::Tensor reach = x.reach, error = x.error, size = walk.size(x);
+  at::Tensor spectral = norms.spectral, frobenius = norms.frobenius, rounded = norms.rounded;
+  at::Tensor offset = bias == nullptr ? at::full({parts}, 0.0, at::kDouble)
+                                      : row_lengths(exact(bias->tensor).view({parts, -1}));
+  const auto per_block = [&](const at::Tensor& t) {  // [blocks] or [K, blocks] → against [K, B, blocks, T]
+    return t.dim() == 1 ? t.view({1, 1, -1, 1}) : t.view({t.size(0), 1, -1, 1});
+  };
+  if (blocks == 0) {
+    rounded = rounded.view({-1}).view(walk.unit(error.dim()).sizes());
+  } else {
+    values = values.view({values.size(0), values.size(1), blocks, -1}).transpose(1, 2);
+    reach = reach.unsqueeze(2), error = error.unsqueeze(2), size = size.unsqueeze(2);
+    spectral = per_block(spectral), frobenius = per_block(frobenius), rounded = per_block(rounded);
+    offset = per_block(offset);
+  }
+  const int64_t n = w.size(1), rows = w.size(0) / parts, dimensions = error.dim();
+  const at::Tensor sums = walk.sum_error(n + 4, dimensions).add(1.0).mul(walk.sum_error(n + 4, dimensions));
+  const at::Tensor whole = frobenius.mul(size).mul(walk.unit(dimensions).add(1.0)).add(offset);
+  const double lost = static_cast<double>(n + 4) * std::sqrt(static_cast<double>(rows));
+  at::Tensor total =
+      error.mul(spectral).add(rounded.mul(size)).add(sums.mul(whole)).add(walk.least(dimensions).mul(lost));
+  if (bias != nullptr) total = total.add(walk.cast_error(bias->tensor.scalar_type(), dimensions).mul(offset));
+  return walk.stored(values, raised(reach.mul(spectral)), walk.guarded(raised(total), raised(whole)));
+}
+
+LogitEnclosure enclose_logits(const Enclosure& x, const LogitLayer& layer, ErrorWalk& walk) {
+  const at::Tensor rows = exact(layer.rows.tensor);
+  const at::Tensor size = walk.size(x);
+  const int64_t n = rows.size(1), dimensions = size.dim();
+  const double longest = row_lengths(rows).max().item<double>();
+  const double scale = std::abs(layer.scale);
+  const double added = layer.bias == nullptr ? 0.0 : exact(layer.bias->tensor).abs().max().item<double>();
+  at::Tensor logits = at::linear(x.values, rows);
+  if (layer.scale != 1.0) logits = logits.mul(layer.scale);
+  if (layer.bias != nullptr) logits = logits.add(exact(layer.bias->tensor));
+  // One logit: |w·x| ≤ longest·|x|; its product, the scale (itself rounded), the bias (likewise) and two more roundings.
+  const at::Tensor whole = size.mul(longest);
+  const at::Tensor final = whole.mul(2.0 * scale).add(added);
+  const at::Tensor cast = walk.cast_error(layer.rows.tensor.scalar_type(), dimensions);
+  at::Tensor total = x.error.mul(longest).add(
+      whole.mul(walk.sum_error(n + 4, dimensions).mul(2.0).add(walk.unit(dimensions)).add(cast)));
+  total = total.add(walk.least(dimensions).mul(static_cast<double>(n + 4))).mul(scale);
+  total = total.add(final.mul(walk.unit(dimensions).mul(6.0))).add(walk.least(dimensions).mul(4.0));
+  return {logits, x.reach, walk.guarded(walk.guarded(raised(total), raised(whole)), raised(final))};
+}
+
+}  // namespace bridle

@@ -1,0 +1,218 @@
+// See exact_forward.h.
+#include "exact_forward.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace bridle::test {
+namespace {
+
+class Weights {
+ public:
+  explicit Weights(const Model& model) {
+    for (const Param& param : model.params()) {
+      const at::Tensor values = param.tensor.detach();
+      rows_[param.name] = real_rows(values.dim() == 2 ? values : values.view({1, -1}));
+    }
+  }
+  const RealRows& at(const std::string& name) const { return rows_.at(name); }
+  const RealVector& vector(const std::string& name) const { return rows_.at(name).front(); }
+  bool has(const std::string& name) const { return rows_.contains(name); }
+
+  RealVector linear(const std::string& name, const RealVector& x) const {
+    RealVector y;
+    for (const RealVector& row : at(name + ".weight")) {
+      Real sum;
+      for (size_t i = 0; i < x.size(); ++i) sum += row[i] * x[i];
+      y.push_back(sum);
+    }
+    if (has(name + ".bias"))
+      for (size_t i = 0; i < y.size(); ++i) y[i] += vector(name + ".bias")[i];
+    return y;
+  }
+
+ private:
+  std::map<std::string, RealRows> rows_;
+};
+
+Real activation(const std::string& name, const Real& x) {
+  if (name == "relu") return max(x, Real(0.0));
+  if (name == "gelu") return Real(0.5) * x * (Real(1.0) + erf(x / sqrt(Real(2.0))));
+  const Real inner = sqrt(Real(2.0) / Real::pi()) * (x + Real(44715.0) / Real(1e6) * x * x * x);
+  return Real(0.5) * x * (Real(1.0) + tanh(inner));
+}
+
+RealVector normalised(const ModelOptions& o, const Weights& w, const std::string& name, RealVector x) {
+  if (o.norm == "none") return x;
+  if (o.norm == "tanh") {
+    for (Real& value : x) value = tanh(value);
+    return x;
+  }
+  const Real d(static_cast<double>(x.size()));
+  if (o.norm == "layer_norm") {
+    Real mean;
+    for (const Real& value : x) mean += value / d;
+    for (Real& value : x) value = value - mean;
+  }
+  const Real size = sqrt(rms(x) * rms(x) + Real(o.norm_epsilon));
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = x[i] / size * w.vector(name + ".weight")[i];
+    if (w.has(name + ".bias")) x[i] += w.vector(name + ".bias")[i];
+  }
+  return x;
+}
+
+void rotate(const ModelOptions& o, RealVector& x, size_t position) {
+  const size_t size = x.size() / static_cast<size_t>(o.num_attention_heads), half = size / 2;
+  for (size_t start = 0; start < x.size(); start += size) {
+    for (size_t i = 0; i < half; ++i) {
+      const Real power = Real(-2.0 * static_cast<double>(i)) / Real(static_cast<double>(size));
+      const Real angle = Real(static_cast<double>(position)) * pow(Real(o.rope_theta), power);
+      const Real first = x[start + i], second = x[start + i + half];
+      x[start + i] = first * cos(angle) - second * sin(angle);
+      x[start + i + half] = second * cos(angle) + first * sin(angle);
+    }
+  }
+}
+
+// One head of one token: softmax over the tokens so far.
+void attend_head(const ModelOptions& o, const Weights& w, const std::string& name, const RealRows& q,
+                 const RealRows& k, const RealRows& v, size_t token, size_t head, RealVector& out) {
+  const size_t size = out.size() / static_cast<size_t>(o.num_attention_heads), start = head * size;
+  RealVector logits;
+  for (size_t j = 0; j <= token; ++j) {
+    Real logit;
+    for (size_t i = 0; i < size; ++i) logit += q[token][start + i] * k[j][start + i];
+    logit = logit * Real(o.softmax_scale) / Real(static_cast<double>(size));
+    if (o.position_bias) {
+      const RealVector& bias = w.at(name + ".position_bias")[head];
+      logit += bias[std::min(token - j, bias.size() - 1)];
+    }
+    logits.push_back(logit);
+  }
+  Real most = logits.front(), sum;
+  for (const Real& logit : logits) most = max(most, logit);
+  for (Real& logit : logits) sum += logit = exp(logit - most);
+  for (size_t j = 0; j <= token; ++j)
+    for (size_t i = 0; i < size; ++i) out[start + i] += logits[j] / sum * v[j][start + i];
+}
+
+RealRows attention(const ModelOptions& o, const Weights& w, const std::string& name, const RealRows& x) {
+  RealRows q, k, v, y;
+  for (size_t t = 0; t < x.size(); ++t) {
+    q.push_back(w.linear(name + ".q_proj", x[t]));
+    k.push_back(w.linear(name + ".k_proj", x[t]));
+    v.push_back(w.linear(name + ".v_proj", x[t]));
+    if (o.positions != "rope") continue;
+    rotate(o, q.back(), t);
+    rotate(o, k.back(), t);
+  }
+  const Real scale =
+      o.learnable_scales ? w.vector(name + ".output_scale").front() : Real(o.attention_output_scale);
+  for (size_t t = 0; t < x.size(); ++t) {
+    RealVector heads(x[t].size());
+    for (size_t h = 0; h < static_cast<size_t>(o.num_attention_heads); ++h)
+      attend_head(o, w, name, q, k, v, t, h, heads);
+    for (Real& value : heads) value = value * scale;
+    y.push_back(w.linear(name + ".o_proj", heads));
+  }
+  return y;
+}
+
+RealVector mixed(const ModelOptions& o, double alpha, const RealVector& x, const RealVector& branch) {
+  RealVector y;
+  for (size_t i = 0; i < x.size(); ++i)
+    y.push_back(o.residual == "convex" ? (Real(1.0) - Real(alpha)) * x[i] + Real(alpha) * branch[i]
+                                       : x[i] + branch[i]);
+  return y;
+}
+
+void record(ExactPass& pass, const std::string& name, const RealRows& rows) {
+  for (const RealVector& row : rows) pass.largest_rms[name] = max(pass.largest_rms[name], rms(row));
+}
+
+void mlp(const ModelOptions& o, const Weights& w, RealVector x, ExactPass& pass) {
+  const size_t layers = o.layer_sizes.size() - 1;
+  for (size_t i = 0; i < layers; ++i) {
+    x = w.linear(fmt::format("model.layers.{}", i), x);
+    if (i + 1 == layers) break;
+    if (o.mlp_activation == "maxmin") {
+      for (size_t j = 0; j + 1 < x.size(); j += 2)
+        if (x[j] < x[j + 1]) std::swap(x[j], x[j + 1]);
+    } else {
+      for (Real& value : x) value = activation("relu", value);
+    }
+    record(pass, fmt::format("model.layers.{}", i), {x});
+  }
+  for (Real& value : x) value = value * Real(o.final_scale);
+  pass.logits = {x};
+}
+
+void transformer(const ModelOptions& o, const Weights& w, RealRows x, ExactPass& pass) {
+  if (o.positions == "learned")
+    for (size_t t = 0; t < x.size(); ++t)
+      for (size_t i = 0; i < x[t].size(); ++i) x[t][i] += w.at("model.embed_positions.weight")[t][i];
+  record(pass, "model.embed_tokens", x);
+  for (int64_t layer = 0; layer < o.num_hidden_layers; ++layer) {
+    const std::string name = fmt::format("model.layers.{}", layer);
+    RealRows inner;
+    for (const RealVector& row : x) inner.push_back(normalised(o, w, name + ".input_layernorm", row));
+    const RealRows attended = attention(o, w, name + ".self_attn", inner);
+    for (size_t t = 0; t < x.size(); ++t) x[t] = mixed(o, o.attention_alpha, x[t], attended[t]);
+    record(pass, name + ".self_attn", x);
+    for (RealVector& row : x) {
+      RealVector active =
+          w.linear(name + ".mlp.up_proj", normalised(o, w, name + ".post_attention_layernorm", row));
+      for (Real& value : active) value = activation(o.hidden_act, value) / Real(o.activation_divisor);
+      row = mixed(o, o.mlp_alpha, row, w.linear(name + ".mlp.down_proj", active));
+    }
+    record(pass, name + ".mlp", x);
+  }
+  const Real scale = o.learnable_scales ? w.vector("final_scale").front() : Real(o.final_scale);
+  const std::string head = o.tie_embeddings ? "model.embed_tokens" : "lm_head";
+  for (const RealVector& row : x) {
+    RealVector logits = w.linear(head, normalised(o, w, "model.norm", row));
+    logits.resize(static_cast<size_t>(o.real_vocab_size));
+    for (size_t i = 0; i < logits.size(); ++i) {
+      logits[i] = logits[i] * scale;
+      if (o.logit_bias) logits[i] += w.vector("logit_bias")[i];
+    }
+    pass.logits.push_back(logits);
+  }
+}
+
+}  // namespace
+
+RealRows real_rows(const at::Tensor& values) {
+  const at::Tensor wide = values.detach().to(at::kDouble).contiguous();
+  RealRows rows(static_cast<size_t>(wide.size(0)));
+  for (int64_t i = 0; i < wide.size(0); ++i)
+    for (int64_t j = 0; j < wide.size(1); ++j)
+      rows[static_cast<size_t>(i)].emplace_back(wide[i][j].item<double>());
+  return rows;
+}
+
+ExactPass exact_forward(const Model& model, const RealRows& embedded) {
+  ExactPass pass;
+  const Weights weights(model);
+  if (model.options().kind == "mlp")
+    mlp(model.options(), weights, embedded.front(), pass);
+  else
+    transformer(model.options(), weights, embedded, pass);
+  return pass;
+}
+
+Real rms(const RealVector& x) {
+  Real sum;
+  for (const Real& value : x) sum += value * value;
+  return sqrt(sum / Real(static_cast<double>(x.size())));
+}
+
+RealVector operator-(const RealVector& a, const RealVector& b) {
+  RealVector difference;
+  for (size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b[i]);
+  return difference;
+}
+
+}  // namespace bridle::test
