@@ -99,6 +99,11 @@ void print_predictions(const CertifiedPredictions& p) {
   fmt::print("{:<10}{:>12}{:>18}{:>14}\n", "function", p.norm == "l2" ? "ε (ℓ2)" : "ε (RMS)", "cannot change",
              "and right");
   for (const CertifiedFunction& of : p.functions) {
+    const auto none = [](const CertifiedShare& share) { return share.certified == 0.0; };
+    if (std::ranges::all_of(of.shares, none)) {
+      fmt::print("{:<10}     none at any of these ε\n", of.function);
+      continue;
+    }
     for (const CertifiedShare& share : of.shares)
       fmt::print("{:<10}{:>12.5f}{:>16.2f} %{:>12.2f} %\n", of.function, share.epsilon,
                  100.0 * share.certified, 100.0 * share.certified_accuracy);

@@ -19,7 +19,10 @@ add_library(bridle_settings INTERFACE)
 # No contraction: a fused multiply-add where none was written would change what the rounding analysis
 # in docs/theory is about. No fast-math for the same reason, here or in any file.
 target_compile_options(bridle_settings INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off -fopenmp-simd -fpch-preprocess -Wno-psabi)
+  -Wall -Wextra -Wshadow -Wconversion -ffp-contract=off -fopenmp-simd -fpch-preprocess -Wno-psabi)
+if(BRIDLE_WERROR)
+  target_compile_options(bridle_settings INTERFACE -Werror)
+endif()
 
 if(BRIDLE_SANITIZE)
   # GCC 12 sees uninitialised memory in LibTorch's own optional once the sanitizers have changed the inlining.

@@ -20,11 +20,7 @@ Activation::Activation(const std::string& name, double divisor)
 namespace {
 
 at::Tensor sorted_pairs(const at::Tensor& x) {
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape.back() /= 2;
-  shape.push_back(2);
-  const at::Tensor pairs = x.reshape(shape);
-  const at::Tensor a = pairs.select(-1, 0), b = pairs.select(-1, 1);
+  const at::Tensor a = x.slice(-1, 0, x.size(-1), 2), b = x.slice(-1, 1, x.size(-1), 2);
   return at::stack({at::maximum(a, b), at::minimum(a, b)}, -1).flatten(-2);
 }
 
