@@ -47,12 +47,13 @@ Enclosure Activation::enclose(const Enclosure& x, const ErrorWalk& walk) const {
   const bool exact = kind_ == Kind::relu || kind_ == Kind::maxmin;
   if (exact && divisor_ == 1.0) return {values, x.reach, x.error};
   const int64_t dimensions = x.error.dim();
-  at::Tensor error = x.error.mul(slope());
-  if (!exact) {
-    const at::Tensor units = walk.sum_unit(dimensions).mul(32.0).add(walk.unit(dimensions).mul(8.0));
-    const double root = std::sqrt(static_cast<double>(values.size(-1)));
-    error = error.add(walk.size(x).mul(units)).add(walk.least(dimensions).mul(root));
-  }
+  const double root = std::sqrt(static_cast<double>(values.size(-1)));
+  at::Tensor units = walk.unit(dimensions).mul(2.0);  // the divisor is cast
+  if (!exact) units = units.add(walk.sum_unit(dimensions).mul(32.0)).add(walk.unit(dimensions).mul(8.0));
+  const at::Tensor error = x.error.mul(slope())
+                               .add(walk.size(x).mul(units))
+                               .add(walk.least(dimensions).mul(4.0 * root))
+                               .add(walk.scalar_error(divisor_, dimensions));
   return walk.stored(values, raised(x.reach.mul(slope()).div(divisor_)), raised(error.div(divisor_)));
 }
 

@@ -118,22 +118,32 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
                                          : at::zeros({heads_}, at::kDouble);
   const at::Tensor content = q_size.mul(k_size).mul(scale);
   const at::Tensor logits = raised(content.add(bias.view({1, 1, -1, 1})));  // none is larger
-  const at::Tensor products = walk.sum_error(size_ / heads_ + 6, dimensions).mul(2.0).add(unit.mul(5.0));
+  const int64_t head_size = size_ / heads_;
+  const at::Tensor products = walk.batched_sum_error(head_size + 6, dimensions).mul(2.0).add(unit.mul(5.0));
   const at::Tensor rounding = content.mul(products).add(logits.mul(unit.mul(4.0).add(sum_unit.mul(4.0))));
-  const at::Tensor off = raised(moved(q.error, k.error).add(rounding).add(walk.least(dimensions).mul(1e3)));
+  const at::Tensor flushed =
+      k_size.add(q_size, scale).mul(std::sqrt(static_cast<double>(head_size))).add(1e3);
+  const at::Tensor off =
+      raised(moved(q.error, k.error).add(rounding).add(flushed.mul(walk.least(dimensions))));
   // exp, the sum, the quotient, what is stored, and what has underflowed.
   const at::Tensor shares = walk.sum_error(tokens + 32, dimensions)
                                 .add(unit)
                                 .add(walk.least(dimensions).mul(static_cast<double>(tokens)));
   const at::Tensor weights = off.clamp_max(2.0).add(shares.mul(2.0));
-  const at::Tensor error = so_far(v.error)
-                               .mul(shares.add(1.0))
-                               .add(v_size.mul(weights.add(walk.sum_error(tokens + 4, dimensions).mul(2.0))))
-                               .add(walk.least(dimensions).mul(static_cast<double>(tokens * size_)));
+  const at::Tensor error =
+      so_far(v.error)
+          .mul(shares.add(1.0))
+          .add(v_size.mul(weights.add(walk.batched_sum_error(tokens + 4, dimensions).mul(2.0))))
+          .add(walk.least(dimensions).mul(static_cast<double>(tokens * size_)));
   const at::Tensor reach = so_far(v.reach).add(v_size.mul(moved(q.reach, k.reach).clamp_max(2.0)));
+  // The program multiplies masked tokens too, by zero, so that one of them that overflows spoils every row.
+  const auto of_all = [](const at::Tensor& t) { return t.amax(-1, /*keepdim=*/true); };
+  const at::Tensor largest =
+      raised(q_size.mul(of_all(k_size)).mul(scale).add(q_size, scale).add(bias.view({1, 1, -1, 1})));
+  const at::Tensor known = walk.guarded(walk.guarded(raised(error), largest), of_all(v_size).expand_as(error))
+                               .add(walk.scalar_error(logit_scale(), dimensions));
   Pass pass{.dtype = at::kDouble};
-  const Enclosure by_head = walk.stored(attend(q.values, k.values, v.values, pass), raised(reach),
-                                        walk.guarded(raised(error), logits));
+  const Enclosure by_head = walk.stored(attend(q.values, k.values, v.values, pass), raised(reach), known);
   const auto together = [](const at::Tensor& t) { return raised(t.square().sum(2).sqrt()); };  // [K, B, T]
   const Enclosure heads{by_head.values.transpose(1, 2).reshape(x.values.sizes()), together(by_head.reach),
                         together(by_head.error)};

@@ -46,13 +46,16 @@ at::Tensor spectral_bounds(const at::Tensor& matrices, const std::string& name) 
 
 }  // namespace
 
-bool bfloat16_products_add_in_float32() {
+bool bfloat16_layers_add_in_float32() {
   // Ones stop adding up at 256 where a sum is kept in bfloat16.
   constexpr int64_t many = 1024;
-  const at::Tensor ones = at::ones({2, 3, many}, at::kBFloat16);
-  const at::Tensor batched = at::matmul(ones, ones.transpose(1, 2));
-  const at::Tensor plain = at::linear(ones, ones[0]);
-  return batched.eq(many).all().item<bool>() && plain.eq(many).all().item<bool>();
+  const auto adds = [](int64_t rows, int64_t outputs) {
+    return at::linear(at::ones({rows, many}, at::kBFloat16), at::ones({outputs, many}, at::kBFloat16))
+        .eq(many)
+        .all()
+        .item<bool>();
+  };
+  return adds(1, 1) && adds(1, 64) && adds(3, 5) && adds(64, 64);
 }
 
 at::Tensor raised(const at::Tensor& computed) { return computed.mul(kRaise).add(kTiny); }
@@ -69,11 +72,21 @@ at::Tensor ErrorWalk::column(double Arithmetic::*field, int64_t dimensions) cons
   return as_column(values, dimensions);
 }
 
-at::Tensor ErrorWalk::sum_error(int64_t terms, int64_t dimensions) const {
+at::Tensor ErrorWalk::growth(double Arithmetic::*field, int64_t terms, int64_t dimensions) const {
   std::vector<double> values;
   for (const ProgramCase& own : cases_) {
-    const double all = static_cast<double>(terms) * own.arithmetic.sum_unit;
+    const double all = static_cast<double>(terms) * (own.arithmetic.*field);
     values.push_back(all < 0.5 ? kRaise * all / (1.0 - all) : kInfinity);
+  }
+  return as_column(values, dimensions);
+}
+
+at::Tensor ErrorWalk::scalar_error(double scalar, int64_t dimensions) const {
+  std::vector<double> values;
+  const double size = std::abs(scalar);
+  for (const ProgramCase& own : cases_) {
+    const bool normal = size == 0.0 || (size >= own.arithmetic.least && size <= own.arithmetic.largest);
+    values.push_back(normal ? 0.0 : kInfinity);
   }
   return as_column(values, dimensions);
 }
@@ -112,12 +125,16 @@ Enclosure ErrorWalk::start(const at::Tensor& embedded) const {
   for (const ProgramCase& own : cases_) {
     const bool narrow = own.arithmetic.dtype == at::kBFloat16;
     const double relative = input_error.relative + (narrow ? own.arithmetic.unit : 0.0);
-    const at::Tensor rounded = raised(length.add(own.radius).mul(relative).add(input_error.absolute));
-    const bool as_given = relative == 0.0 && input_error.absolute == 0.0;
+    const double flushed = own.arithmetic.least * std::sqrt(static_cast<double>(embedded.size(-1)));
+    const at::Tensor rounded =
+        raised(length.add(own.radius).mul(relative).add(input_error.absolute + flushed));
+    const bool as_given =
+        own.arithmetic.dtype == at::kDouble && relative == 0.0 && input_error.absolute == 0.0;
     reach.push_back(at::full_like(length, own.radius));
     error.push_back(as_given ? at::zeros_like(length) : rounded);
   }
-  return {embedded, at::stack(reach), at::stack(error)};
+  const Enclosure x{embedded, at::stack(reach), at::stack(error)};
+  return {x.values, x.reach, guarded(x.error, size(x))};
 }
 
 Enclosure ErrorWalk::record(const std::string& name, Enclosure x) {
@@ -148,8 +165,9 @@ const ProductNorms& ErrorWalk::norms(const Param& weight, int64_t blocks) {
   std::vector<at::Tensor> rounded;
   for (const ProgramCase& own : cases_) {
     const at::Tensor change = exact(weight.tensor.detach().to(own.arithmetic.dtype)).sub(values);
-    rounded.push_back(change.eq(0.0).all().item<bool>() ? at::full({blocks}, 0.0, at::kDouble)
-                                                        : spectral_bounds(in_blocks(change), weight.name));
+    const bool none = change.eq(0.0).all().item<bool>(), finite = change.isfinite().all().item<bool>();
+    rounded.push_back(none || !finite ? at::full({blocks}, none ? 0.0 : kInfinity, at::kDouble)
+                                      : spectral_bounds(in_blocks(change), weight.name));
   }
   result.rounded = at::stack(rounded);
   return norms_[key] = result;
@@ -180,11 +198,17 @@ Enclosure enclose_product(const Enclosure& x, const Param& weight, const Param* 
   const int64_t n = w.size(1), rows = w.size(0) / parts, dimensions = error.dim();
   const at::Tensor sums = walk.sum_error(n + 4, dimensions).add(1.0).mul(walk.sum_error(n + 4, dimensions));
   const at::Tensor whole = frobenius.mul(size).mul(walk.unit(dimensions).add(1.0)).add(offset);
-  const double lost = static_cast<double>(n + 4) * std::sqrt(static_cast<double>(rows));
-  at::Tensor total =
-      error.mul(spectral).add(rounded.mul(size)).add(sums.mul(whole)).add(walk.least(dimensions).mul(lost));
+  // Results that underflow, and entries of the weight and of x that are flushed to zero.
+  const double across = std::sqrt(static_cast<double>(n)), down = std::sqrt(static_cast<double>(rows));
+  const at::Tensor flushed =
+      size.mul(across * down).add(frobenius.mul(across)).add(static_cast<double>(n + 4) * down);
+  at::Tensor total = error.mul(spectral)
+                         .add(rounded.mul(size))
+                         .add(sums.mul(whole))
+                         .add(walk.least(dimensions).mul(flushed));
   if (bias != nullptr) total = total.add(walk.cast_error(bias->tensor.scalar_type(), dimensions).mul(offset));
-  return walk.stored(values, raised(reach.mul(spectral)), walk.guarded(raised(total), raised(whole)));
+  total = walk.guarded(raised(total), raised(whole.add(frobenius)));
+  return walk.stored(values, raised(reach.mul(spectral)), total);
 }
 
 LogitEnclosure enclose_logits(const Enclosure& x, const LogitLayer& layer, ErrorWalk& walk) {
@@ -203,9 +227,13 @@ LogitEnclosure enclose_logits(const Enclosure& x, const LogitLayer& layer, Error
   const at::Tensor cast = walk.cast_error(layer.rows.tensor.scalar_type(), dimensions);
   at::Tensor total = x.error.mul(longest).add(
       whole.mul(walk.sum_error(n + 4, dimensions).mul(2.0).add(walk.unit(dimensions)).add(cast)));
-  total = total.add(walk.least(dimensions).mul(static_cast<double>(n + 4))).mul(scale);
-  total = total.add(final.mul(walk.unit(dimensions).mul(6.0))).add(walk.least(dimensions).mul(4.0));
-  return {logits, x.reach, walk.guarded(walk.guarded(raised(total), raised(whole)), raised(final))};
+  const double root = std::sqrt(static_cast<double>(n));
+  const at::Tensor flushed = size.mul(root).add(longest * root + static_cast<double>(n + 4));
+  total = total.add(walk.least(dimensions).mul(flushed)).mul(scale).add(walk.scalar_error(scale, dimensions));
+  total =
+      total.add(final.mul(walk.unit(dimensions).mul(6.0))).add(walk.least(dimensions).mul(8.0 + 2.0 * scale));
+  total = walk.guarded(raised(total), raised(whole.add(longest)));
+  return {logits, x.reach, walk.guarded(total, raised(final))};
 }
 
 }  // namespace bridle

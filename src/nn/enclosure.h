@@ -17,19 +17,25 @@ namespace bridle {
 struct Arithmetic {
   const char* name = "float64";
   at::ScalarType dtype = at::kDouble;
-  double unit = 0x1p-53;      // relative, of a result as it is stored
-  double sum_unit = 0x1p-53;  // relative, of a step inside a product's or a softmax's sum
-  double least = 0x1p-1022;   // absolute, of a result that underflows
+  double unit = 0x1p-53;          // relative, of a result as it is stored
+  double sum_unit = 0x1p-53;      // relative, of a step inside the sums of linear layers, softmax and means
+  double batched_unit = 0x1p-53;  // relative, of a step inside the sums of attention's batched products
+  double least = 0x1p-1022;   // absolute, of a result that underflows or an operand that is flushed to zero
   double largest = 0x1p1020;  // beyond this a result may have overflowed: nothing is known
 
   static Arithmetic float64() { return {}; }
-  static Arithmetic float32() { return {"float32", at::kFloat, 0x1p-24, 0x1p-24, 0x1p-126, 0x1p124}; }
-  // Results are rounded to 8 bits; products and softmax add up in float32.
-  static Arithmetic bfloat16() { return {"bfloat16", at::kBFloat16, 0x1p-8, 0x1p-24, 0x1p-126, 0x1p124}; }
+  static Arithmetic float32() {
+    return {"float32", at::kFloat, 0x1p-24, 0x1p-24, 0x1p-24, 0x1p-126, 0x1p124};
+  }
+  // Results are rounded to 8 bits; linear layers and softmax add up in float32, but small batched products do not
+  // everywhere.
+  static Arithmetic bfloat16() {
+    return {"bfloat16", at::kBFloat16, 0x1p-8, 0x1p-24, 0x1p-8, 0x1p-126, 0x1p124};
+  }
 };
 
-// True where this build's bfloat16 products add up in float32, which `Arithmetic::bfloat16` is about.
-bool bfloat16_products_add_in_float32();
+// True where this build's bfloat16 linear layers add up in float32, which `Arithmetic::bfloat16` is about.
+bool bfloat16_layers_add_in_float32();
 
 // A program, and how far its input may be from the one that the float64 pass has seen: Euclidean, for every token.
 struct ProgramCase {
@@ -86,8 +92,15 @@ class ErrorWalk {
   at::Tensor unit(int64_t dimensions) const { return column(&Arithmetic::unit, dimensions); }
   at::Tensor sum_unit(int64_t dimensions) const { return column(&Arithmetic::sum_unit, dimensions); }
   at::Tensor least(int64_t dimensions) const { return column(&Arithmetic::least, dimensions); }
-  // γ_terms of the sums.
-  at::Tensor sum_error(int64_t terms, int64_t dimensions) const;
+  // γ_terms of sums.
+  at::Tensor sum_error(int64_t terms, int64_t dimensions) const {
+    return growth(&Arithmetic::sum_unit, terms, dimensions);
+  }
+  at::Tensor batched_sum_error(int64_t terms, int64_t dimensions) const {
+    return growth(&Arithmetic::batched_unit, terms, dimensions);
+  }
+  // 0 where a program has this scalar with a relative error of one unit; infinity where it becomes 0, infinite or denormal.
+  at::Tensor scalar_error(double scalar, int64_t dimensions) const;
   // Relative, of a weight of this type in the program's precision.
   at::Tensor cast_error(at::ScalarType stored, int64_t dimensions) const;
 
@@ -103,6 +116,7 @@ class ErrorWalk {
 
  private:
   at::Tensor column(double Arithmetic::*field, int64_t dimensions) const;
+  at::Tensor growth(double Arithmetic::*field, int64_t terms, int64_t dimensions) const;
   std::vector<ProgramCase> cases_;
   std::map<std::pair<std::string, int64_t>, ProductNorms> norms_;
 };

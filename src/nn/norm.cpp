@@ -4,6 +4,7 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <cmath>
 #include <limits>
 
 #include "nn/linear.h"
@@ -66,7 +67,7 @@ Enclosure Norm::enclose(const Enclosure& x, const ErrorWalk& walk) const {
   const at::Tensor slope = raised(least_square.rsqrt()).mul(gain);
   // The mean of squares errs by `square`, which moves 1/m by at most square/m³ while square ≤ m²/2.
   const at::Tensor sums = walk.sum_error(2 * size_ + 16, dimensions);
-  const at::Tensor units = walk.unit(dimensions).mul(centred ? 4.0 : 12.0);
+  const at::Tensor units = walk.unit(dimensions).mul(12.0);
   const at::Tensor square = raised(size.square()
                                        .div(d)
                                        .mul(sums.add(centred ? at::zeros_like(units) : units))
@@ -75,10 +76,13 @@ Enclosure Norm::enclose(const Enclosure& x, const ErrorWalk& walk) const {
   const at::Tensor by_square = size.mul(square).div(least_square).mul(slope);
   const at::Tensor by_steps =
       size.mul(slope).mul(sums.mul(4.0).add(units)).add(walk.unit(dimensions).mul(4.0 * offset));
-  at::Tensor error = x.error.mul(slope).add(by_square).add(by_steps);
+  // x is flushed to zero, or x/m before it meets the gain.
+  const at::Tensor flushed = slope.add(gain + 1.0).mul(walk.least(dimensions)).mul(4.0 * std::sqrt(d));
+  at::Tensor error = x.error.mul(slope).add(by_square).add(by_steps).add(flushed);
+  error = error.add(walk.scalar_error(epsilon_, dimensions));
   error = error.masked_fill(steady.logical_not(), std::numeric_limits<double>::infinity());
   return walk.stored(forward(x.values), raised(x.reach.mul(slope)),
-                     walk.guarded(raised(error), size.square().add(size)));
+                     walk.guarded(raised(error), size.square().add(size).add(gain + offset)));
 }
 
 }  // namespace bridle

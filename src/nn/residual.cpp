@@ -27,7 +27,10 @@ Enclosure Residual::enclose(const Enclosure& x, const Enclosure& branch, const E
   const double share = convex_ ? std::abs(alpha_) : 1.0;
   const double part = !convex_ ? 0.0 : share < 0.5 ? share : std::max({1.0, share, rest});
   const at::Tensor moved = walk.size(x).add(walk.size(branch)).mul(walk.unit(x.error.dim())).mul(4.0 * part);
-  const at::Tensor error = raised(x.error.mul(rest).add(branch.error, share).add(moved));
+  const double root = std::sqrt(static_cast<double>(x.values.size(-1)));
+  const at::Tensor flushed = walk.least(x.error.dim()).mul(4.0 * root * std::max({1.0, share, rest}));
+  at::Tensor error = raised(x.error.mul(rest).add(branch.error, share).add(moved).add(flushed));
+  if (convex_) error = error.add(walk.scalar_error(alpha_, error.dim()));
   return walk.stored(forward(x.values, branch.values), raised(x.reach.mul(rest).add(branch.reach, share)),
                      error);
 }

@@ -19,8 +19,12 @@ double Scale::value() const { return learned_ ? learned_->tensor.item<double>() 
 Enclosure Scale::enclose(const Enclosure& x, const ErrorWalk& walk) const {
   if (!learned_ && value_ == 1.0) return x;
   const double s = std::abs(value());
-  const at::Tensor cast = walk.size(x).mul(walk.unit(x.error.dim())).mul(2.0);
-  return walk.stored(forward(x.values), raised(x.reach.mul(s)), raised(x.error.add(cast).mul(s)));
+  const int64_t dimensions = x.error.dim();
+  const double root = std::sqrt(static_cast<double>(x.values.size(-1)));
+  const at::Tensor cast = walk.size(x).mul(walk.unit(dimensions)).mul(2.0);
+  const at::Tensor error = x.error.add(cast).add(walk.least(dimensions).mul(root)).mul(s);
+  return walk.stored(forward(x.values), raised(x.reach.mul(s)),
+                     raised(error.add(walk.scalar_error(s, dimensions))));
 }
 
 UpperBound Scale::magnitude(Walk& walk) const {

@@ -51,7 +51,7 @@ std::vector<double> epsilons_of(const PredictionOptions& options, bool pixels) {
 
 std::vector<Arithmetic> programs() {
   std::vector<Arithmetic> list{Arithmetic::float32()};
-  if (bfloat16_products_add_in_float32()) list.push_back(Arithmetic::bfloat16());
+  if (bfloat16_layers_add_in_float32()) list.push_back(Arithmetic::bfloat16());
   return list;
 }
 

@@ -133,7 +133,7 @@ TEST(TheReachOfAPerturbation, IsNeverExceeded) {
   }
 }
 
-TEST(ProductsInBfloat16, AddUpInFloat32Here) { EXPECT_TRUE(bfloat16_products_add_in_float32()); }
+TEST(LayersInBfloat16, AddUpInFloat32Here) { EXPECT_TRUE(bfloat16_layers_add_in_float32()); }
 
 }  // namespace
 }  // namespace bridle
