@@ -193,7 +193,7 @@ def mutate_weights(folder, dice):
     dtype, begin, end = folder.place(name)
     width, data = WORDS[dtype][1], bytearray(folder.files[WEIGHTS])
     for _ in range(dice.choice((1, 1, 3))):
-        place = begin + width * dice.randrange((end - begin) // width)
+        place = begin + width * dice.randrange(int(end - begin) // width)
         kind = dice.randrange(5)
         if kind == 0:
             data[place:place + width] = bytes(width)  # zero
