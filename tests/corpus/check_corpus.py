@@ -16,7 +16,7 @@ def check_cases(checkers, bases):
     wrong = count = 0
     for case in map(json.loads, open(HERE / "cases.jsonl", encoding="utf-8")):
         count += 1
-        verdicts = checkers.verdicts(edited(bases[case["base"]], case["edits"]))
+        verdicts = checkers.verdicts([edited(bases[case["base"]], case["edits"])])[0]
         for who, (code, message) in zip(WHO, verdicts):
             if code != case["code"]:
                 wrong += 1
@@ -34,7 +34,7 @@ def check_new_certificates(checkers, bases, bridle):
             if any(new[name] != files[name] for name in (CONFIG, WEIGHTS)):
                 wrong += 1
                 print(f"{base}: make_bases.py writes another model")
-            for who, (code, message) in zip(WHO, checkers.verdicts(Folder(new))):
+            for who, (code, message) in zip(WHO, checkers.verdicts([Folder(new)])[0]):
                 if (code, message) != (0, "valid"):
                     wrong += 1
                     print(f"{base}, certified anew: {who} says {code}: {message[:300]}")

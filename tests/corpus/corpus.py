@@ -3,6 +3,7 @@
 A case is a base (a folder below bases/) with a list of edits, each a list that begins with its name; EDITS has them all. The
 checkers are bridle's, as a process that takes one folder after the other (check_folders.cpp), and check_certificate.py,
 imported."""
+import functools
 import hashlib
 import importlib.util
 import json
@@ -240,13 +241,35 @@ def edited(base, edits):
 
 # ---- Both checkers
 
+def remember_proofs(checker):
+    """Most cases share their weights, so each proof is made once; it depends on the tensor and the limit alone."""
+    known = {}
+
+    def remembered(proof):
+        def make(w):
+            key = proof, w.shape, w.dtype, w.tobytes()
+            if len(known) > 100000:
+                known.clear()
+            if key not in known:
+                known[key] = functools.lru_cache(1000)(proof(w))
+            return known[key]
+        return make
+    checker.PROOFS.update({what: remembered(proof) for what, proof in checker.PROOFS.items()})
+    return checker
+
+
 class Checkers:
-    """Exit codes and messages of the two checkers for a folder. Use as a context."""
+    """Exit codes and messages of the two checkers for folders, some of them at a time. Use as a context."""
+    MOST = 32
 
     def __init__(self, driver):
-        self.python = load_checker()
+        self.python = remember_proofs(load_checker())
         memory = pathlib.Path("/dev/shm")
-        self.folder = pathlib.Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+        self.place = pathlib.Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+        self.folders = [self.place / str(i) for i in range(self.MOST)]
+        self.written = [{} for _ in self.folders]  # regular files that stand there already
+        for folder in self.folders:
+            folder.mkdir()
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen([driver], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
@@ -256,30 +279,39 @@ class Checkers:
     def __exit__(self, *_):
         self.process.stdin.close()
         self.process.wait()
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.place)
 
-    def start_bridle(self):
-        self.process.stdin.write(f"{self.folder}\n".encode())
-        self.process.stdin.flush()
+    def write(self, i, folder):
+        if folder.instead or not self.written[i]:
+            folder.write(self.folders[i])
+            self.written[i] = {} if folder.instead else dict(folder.files)
+            return
+        for name in NAMES:
+            if self.written[i][name] != folder.files[name]:
+                (self.folders[i] / name).write_bytes(folder.files[name])
+        self.written[i] = dict(folder.files)
 
-    def end_bridle(self):
+    def run_bridle(self):
         line = self.process.stdout.readline().decode("utf-8", "replace")
         assert line, "bridle's checker has ended"
         code, _, message = line.partition(" ")
         return int(code), message.strip()
 
-    def run_python(self):
+    def run_python(self, path):
         try:
-            _, loose = self.python.check_folder(self.folder / CERTIFICATE, self.folder)
+            _, loose = self.python.check_folder(path / CERTIFICATE, path)
             return 0, "not tight" if loose else "valid"
         except self.python.Unreadable as error:
             return 1, str(error)
         except self.python.Refused as error:
             return 3, str(error)
 
-    def verdicts(self, folder):
-        """Of bridle and of check_certificate.py, each a code and a message; they work at the same time."""
-        folder.write(self.folder)
-        self.start_bridle()
-        python = self.run_python()
-        return self.end_bridle(), python
+    def verdicts(self, folders):
+        """Of bridle and of check_certificate.py for at most MOST folders, each a code and a message; they work at the same time."""
+        paths = self.folders[:len(folders)]
+        for i, folder in enumerate(folders):
+            self.write(i, folder)
+        self.process.stdin.write("".join(f"{path}\n" for path in paths).encode())
+        self.process.stdin.flush()
+        python = [self.run_python(path) for path in paths]
+        return list(zip([self.run_bridle() for _ in paths], python))
