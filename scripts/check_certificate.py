@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Checks a certificate.json against the model.safetensors and config.json of a folder; shares no code with Bridle.
 
-Exit code 0: valid, or valid but not tight; 3: it does not hold; 1: a file cannot be read; 2: wrong usage. The format and
-its rules are in docs/certificate.md; numbers of statements below are those of docs/theory/modules.md. Every stated number
-is proved from the weights, in float64 with its rounding. Then the bound is walked through the modules from the stated
-numbers, in arithmetic of 100 bits that always rounds up, and compared with what the certificate states."""
+Exit code 0: valid, or valid but not tight; 3: it does not hold; 1: a file cannot be read; 2: wrong usage. The format
+and its rules are in docs/certificate.md; numbers of statements below are those of docs/theory/modules.md. Every stated
+number is proved from the weights, in float64 with its rounding. Then the bound is walked through the modules from the
+stated numbers, in arithmetic of 100 bits that always rounds up, and compared with what the certificate states."""
 import argparse, hashlib, json, math, os, pathlib, stat, sys, types
 from fractions import Fraction
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # most factorisations are small: threads would wait for each other
@@ -70,13 +70,8 @@ def depth_of(value):
 
 def strict_number(text):
     """Also of NaN and Infinity, which Python takes for numbers."""
-    if set(text) & set(".eE"):
-        value = float(text)
-        right = math.isfinite(value)
-    else:
-        value = int(text[:18])
-        right = text != "-0" and abs(value) <= LARGEST_INTEGER
-    if not right:
+    value = float(text) if set(text) & set(".eE") else int(text[:18])
+    if text == "-0" or not math.isfinite(value) or (type(value) is int and abs(value) > LARGEST_INTEGER):
         raise ValueError(f"it holds the number {text[:20]}")
     return value
 
@@ -142,8 +137,8 @@ def read_options(config):
     return o
 
 def check_mlp(o):
-    need(len(o.layer_sizes) >= 2, "layer_sizes needs input and output")
-    need(all(1 <= size <= LARGEST_SIZE for size in o.layer_sizes), "layer_sizes: a size is out of range")
+    sizes_fit = all(1 <= size <= LARGEST_SIZE for size in o.layer_sizes)
+    need(len(o.layer_sizes) >= 2 and sizes_fit, "layer_sizes must be at least two sizes from 1 to 2^24")
     need(o.input_bound > 0, "input_bound must be positive")
     need(o.mlp_activation == "relu" or all(size % 2 == 0 for size in o.layer_sizes[1:-1]), "maxmin takes pairs")
 
@@ -156,8 +151,8 @@ def complete_transformer(o):
     need(1 <= o.real_vocab_size <= o.vocab_size, f"real_vocab_size = {o.real_vocab_size} is out of range")
     need(o.hidden_size % o.num_attention_heads == 0, "hidden_size is not a multiple of num_attention_heads")
     need(o.positions != "rope" or o.hidden_size // o.num_attention_heads % 2 == 0, "rope turns pairs")
-    need(o.activation_divisor > 0 and o.rope_theta > 0, "activation_divisor and rope_theta must be positive")
-    need(o.norm_epsilon >= 0 and 0 <= o.dropout < 1, "norm_epsilon or dropout is out of range")
+    need(o.activation_divisor > 0 and o.rope_theta > 0 and o.norm_epsilon >= 0 and 0 <= o.dropout < 1,
+         "activation_divisor, rope_theta, norm_epsilon or dropout is out of range")
     o.attention_alpha = o.attention_alpha or 0.5 / o.num_hidden_layers
     o.mlp_alpha = o.mlp_alpha or 0.5 / o.num_hidden_layers
 
@@ -273,12 +268,9 @@ class Up:
         return Up(-((-self.mantissa << 200) // other.mantissa), self.exponent - 200 - other.exponent)
 
     def __ge__(self, other):
-        if not self.mantissa or not other.mantissa:
-            return not other.mantissa
-        sizes = [x.mantissa.bit_length() + x.exponent for x in (self, other)]
+        if not self.mantissa or not other.mantissa or abs(self.exponent - other.exponent) > 100:
+            return not other.mantissa or (self.mantissa > 0 and self.exponent > other.exponent)
         least = min(self.exponent, other.exponent)
-        if sizes[0] != sizes[1]:
-            return sizes[0] > sizes[1]
         return self.mantissa << self.exponent - least >= other.mantissa << other.exponent - least
 
     def root(self):
@@ -299,8 +291,8 @@ def float32_above(x):
     """The least float32 that is not below x."""
     need(Up.of(LARGEST_FLOAT32) >= x, "a scale is beyond float32")
     near = np.float32(math.ldexp(float(x.mantissa), max(x.exponent, -1200)))
-    below = np.nextafter(near, np.float32(0))
-    return next(float(y) for y in (below, near, np.nextafter(near, np.float32(np.inf))) if Up.of(float(y)) >= x)
+    around = np.nextafter(near, np.float32(0)), near, np.nextafter(near, np.float32(np.inf))
+    return next(float(y) for y in around if Up.of(float(y)) >= x)
 
 # ---- Proofs from the weights. Each returns a function of a limit: whether "at most limit" is proved
 
@@ -342,15 +334,10 @@ def euclidean(w, divisor=1):
     least = Fraction(math.nextafter(square, math.inf) if square else 0) + Fraction(w.shape[-1], 2 ** 1022)
     return lambda limit: Fraction(limit) ** 2 * divisor >= least
 
-def largest_row_rms(w):
-    return euclidean(w, w.shape[1])
-
-def largest_entry(w):
-    return lambda limit: limit >= float(np.abs(w).max())
-
 SPECTRAL = {"norm": spectral, "heads": spectral, "scaled_heads": spectral, "scaled_columns": spectral}
-PROOFS = {**SPECTRAL, "euclidean": euclidean, "euclidean_heads": euclidean, "largest_row_rms": largest_row_rms,
-          "largest_entry": largest_entry}
+PROOFS = {**SPECTRAL, "euclidean": euclidean, "euclidean_heads": euclidean,
+          "largest_row_rms": lambda w: euclidean(w, w.shape[1]),
+          "largest_entry": lambda w: lambda limit: limit >= float(np.abs(w).max())}
 
 def number(value, what):
     """A stated number: finite, because every number of a JSON text is, and not negative."""
@@ -468,8 +455,9 @@ def residual(o, x, y, alpha):
 
 def embedding(o, facts, domain):
     """Statement 8."""
-    learned = o.positions == "learned"
-    return domain + facts.one("largest_row_rms", "model.embed_positions.weight") if learned else domain, Up(1)
+    if o.positions == "learned":
+        domain = domain + facts.one("largest_row_rms", "model.embed_positions.weight")
+    return domain, Up(1)
 
 def head(o, facts, name, x, final_scale):
     """Statement 9. The last number is the stretch to any one logit."""
@@ -480,12 +468,12 @@ def head(o, facts, name, x, final_scale):
     return (y[0] * final_scale + offset, y[1] * final_scale), logit
 
 def walk_mlp(o, facts, domain):
-    x, layers, last = (domain, Up(1)), [], len(o.layer_sizes) - 2
-    for i in range(last):
-        x = linear(facts, f"model.layers.{i}", x, has_bias=False)
-        layers.append((f"model.layers.{i}", x))
-    x, logit = head(o, facts, f"model.layers.{last}", x, Up.of(o.final_scale))
-    return [*layers, (f"model.layers.{last}", x)], logit
+    x, layers, names = (domain, Up(1)), [], [f"model.layers.{i}" for i in range(len(o.layer_sizes) - 1)]
+    for name in names[:-1]:
+        x = linear(facts, name, x, has_bias=False)
+        layers.append((name, x))
+    x, logit = head(o, facts, names[-1], x, Up.of(o.final_scale))
+    return [*layers, (names[-1], x)], logit
 
 def walk_transformer(o, facts, domain):
     x = embedding(o, facts, domain)
@@ -497,8 +485,8 @@ def walk_transformer(o, facts, domain):
         y = linear(facts, block + ".mlp.up_proj", norm(o, facts, block + ".post_attention_layernorm", x), o.bias)
         x = residual(o, x, linear(facts, block + ".mlp.down_proj", activation(o, y), o.bias), o.mlp_alpha)
         layers.append((block + ".mlp", x))
-    final_scale = scale(o, facts, "final_scale", o.final_scale)
-    x, logit = head(o, facts, "lm_head", norm(o, facts, "model.norm", x), final_scale)
+    x = norm(o, facts, "model.norm", x)
+    x, logit = head(o, facts, "lm_head", x, scale(o, facts, "final_scale", o.final_scale))
     return [*layers, ("lm_head", x)], logit
 
 # ---- The statement
@@ -517,14 +505,12 @@ def compare_bound(stated, key, walked, loose):
 
 def compare_shares(c):
     """A layer's part of log L in float64, with minus infinity for null; null where that is not finite or L is 1."""
-    logs = [-math.inf if holder["log10_lipschitz"] is None else holder["log10_lipschitz"] for holder in c["layers"]]
-    whole = -math.inf if c["log10_lipschitz"] is None else c["log10_lipschitz"]
+    stated = [holder["log10_lipschitz"] for holder in (c, *c["layers"])]
+    whole, *logs = (-math.inf if log is None else log for log in stated)
     for layer, before, log in zip(c["layers"], [0.0, *logs], logs):
         part, share = (log - before) / whole if whole else math.nan, layer["share"]
-        is_right = share is None
-        if math.isfinite(part):
-            is_right = type(share) in (int, float) and abs(share - part) <= 1e-6
-        need(is_right, f"{layer['name']}: share is {share}, and should be {part}")
+        is_near = type(share) in (int, float) and abs(share - part) <= 1e-6
+        need(is_near if math.isfinite(part) else share is None, f"{layer['name']}: share is {share}, not {part}")
 
 def check_fields(c, config):
     need(type(c) is dict and c.keys() == FIELDS, "its fields are not those of schema 1")
