@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs both checkers over cases.jsonl and compares with the verdicts that stand there; then certifies the models of bases/ anew and
-checks those certificates: check_corpus.py CHECK_FOLDERS BRIDLE"""
+"""Runs both checkers over cases.jsonl and compares with the verdicts that stand there; then certifies the models of
+bases/ anew and checks those certificates: check_corpus.py CHECK_FOLDERS BRIDLE"""
 import json
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Small folders that ask for much: both checkers, and certify, refuse them within 200 MB above what an ordinary check takes.
-check_memory.py BRIDLE"""
+"""Small folders that ask for much: both checkers, and certify, refuse them within 200 MB above what an ordinary check
+takes: check_memory.py BRIDLE"""
 import json
 import os
 import pathlib
@@ -50,15 +50,20 @@ def cases():
     yield "50000 matrices", many_matrices(50000), 3, None
     yield "brackets", with_text("mlp_relu", CERTIFICATE, b"[" * 2 ** 22), 1, None
     yield "empty objects", with_text("mlp_relu", CERTIFICATE, b"[" + b",".join([b"{}"] * 1390000) + b"]"), 3, None
-    yield "a long key", with_text("mlp_relu", CONFIG, b'{"model_type": "bridle_mlp", "' + b"k" * 4000000 + b'": 1}'), 3, 1
-    yield "many keys", with_text("mlp_relu", CONFIG, json.dumps({"model_type": "bridle", **{f"k{i}": 0 for i in range(200000)}}).encode()), 1, 1
+    yield "a long key", with_text("mlp_relu", CONFIG,
+                                  b'{"model_type": "bridle_mlp", "' + b"k" * 4000000 + b'": 1}'), 3, 1
+    yield "many keys", with_text("mlp_relu", CONFIG,
+                                 json.dumps({"model_type": "bridle",
+                                             **{f"k{i}": 0 for i in range(200000)}}).encode()), 1, 1
     for name in CERTIFICATE, CONFIG, WEIGHTS:
-        yield f"a FIFO as {name}", edited(BASES["mlp_relu"], [["instead", name, "fifo"]]), 1, None if name == CERTIFICATE else 1
+        yield f"a FIFO as {name}", edited(BASES["mlp_relu"],
+                                          [["instead", name, "fifo"]]), 1, None if name == CERTIFICATE else 1
 
 
 def run(command):
     """Exit code and the most memory, in bytes."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env={**os.environ, "OMP_NUM_THREADS": "1"})
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_maxrss * 1024
@@ -69,7 +74,8 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
         certificate = folder / CERTIFICATE
-        check, checker, certify = [bridle, "certify", "--check", certificate], [*PYTHON, certificate], [bridle, "certify", folder]
+        check, checker, certify = [bridle, "certify", "--check", certificate], [*PYTHON, certificate], [bridle,
+                "certify", folder]
         Folder(BASES["mlp_relu"]).write(folder)
         ordinary = {tuple(map(str, command)): run(command)[1] for command in (check, checker)}
         ordinary[tuple(map(str, certify))] = ordinary[tuple(map(str, check))]
@@ -82,7 +88,8 @@ def main():
                 more = memory - ordinary[tuple(map(str, command))]
                 if code != wanted or more > MOST:
                     wrong += 1
-                    print(f"{name}: {' '.join(map(str, command))}: exit code {code} instead of {wanted}, {more >> 20} MB more than ordinary")
+                    print(f"{name}: {' '.join(map(str, command))}: exit code {code} instead of {wanted}, "
+                          f"{more >> 20} MB more than an ordinary check")
     print(f"memory: {wrong} wrong")
     return 1 if wrong else 0
 

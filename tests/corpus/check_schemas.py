@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The published schemas against the corpus: they accept every certificate and configuration that the checkers accept, and refuse what
-a schema can see. What it cannot see is listed in docs/certificate.md."""
+"""The published schemas against the corpus: they accept every certificate and configuration that the checkers accept,
+and refuse what a schema can see. What it cannot see is marked in docs/certificate.md."""
 import json
 import re
 import sys
@@ -11,20 +11,27 @@ from corpus import CERTIFICATE, CONFIG, HERE, edited, load_bases
 
 SCHEMAS = HERE.parent.parent / "schemas"
 # Cases that a schema must refuse, and those among them that it cannot see.
-SEEN = re.compile(r"field_(.*_missing|further_.*|.*_is_(null|true|false|text|list|object|minus))$|field_(schema|certified|norm|file|formula)_|"
-                  r"config_(unknown_key|model_type|.*_wrong_|mlp_|layer_sizes|.*_(null|\"4\"|-1|16777217)$)|matrix_(method|heads|scales)_")
-UNSEEN = re.compile(r"_(version|sha256|name)_|field_schema_(1.0|1e0|0.1e1)|log10_|share|field_(layers|matrices)_.*(missing|lipschitz|activation)|"
-                    r"config_layer_sizes_(large|30000|other|float)|config_model_type_\"bridle_mlp\"|matrix_method_of_sums|"
-                    r"matrix_heads_(one|three)|matrix_scales_(missing|three|of_query|without_columns|no_float32|one)")
+SEEN = re.compile(
+    r"field_(.*_missing|further_.*|.*_is_(null|true|false|text|list|object|minus))$|"
+    r"field_(schema|certified|norm|file|formula)_|matrix_(method|heads|scales)_|"
+    r"config_(unknown_key|model_type|.*_wrong_|mlp_|layer_sizes|.*_(null|\"4\"|-1|16777217)$)")
+UNSEEN = re.compile(
+    r"_(version|sha256|name)_|field_schema_(1.0|1e0|0.1e1)|log10_|share|matrix_method_of_sums|"
+    r"field_(layers|matrices)_.*(missing|lipschitz|activation)|"
+    r"config_layer_sizes_(large|30000|other|float)|config_model_type_\"bridle_mlp\"|"
+    r"matrix_heads_(one|three)|matrix_scales_(missing|three|of_query|without_columns|no_float32|one)")
 
 
 def validators():
-    schemas = {name: json.loads((SCHEMAS / f"{name}.schema.json").read_text()) for name in ("certificate", "config")}
+    schemas = {name: json.loads((SCHEMAS / f"{name}.schema.json").read_text()) for name in ("certificate",
+            "config")}
     store = {schema["$id"]: schema for schema in schemas.values()}
     result = {}
     for name, schema in schemas.items():
         jsonschema.Draft202012Validator.check_schema(schema)
-        result[name] = jsonschema.Draft202012Validator(schema, resolver=jsonschema.RefResolver.from_schema(schema, store=store))
+        result[name] = jsonschema.Draft202012Validator(schema,
+                                                       resolver=jsonschema.RefResolver.from_schema(schema,
+                                                               store=store))
     return result["certificate"], result["config"]
 
 

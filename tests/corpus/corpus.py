@@ -1,8 +1,8 @@
 """Certified folders, small edits of them, and the two checkers side by side.
 
-A case is a base (a folder below bases/) with a list of edits, each a list that begins with its name; EDITS has them all. The
-checkers are bridle's, as a process that takes one folder after the other (check_folders.cpp), and check_certificate.py,
-imported."""
+A case is a base (a folder below bases/) with a list of edits, each a list that begins with its name; EDITS has them
+all. The checkers are bridle's, as a process that takes one folder after the other (check_folders.cpp), and
+check_certificate.py, imported."""
 import functools
 import hashlib
 import importlib.util
@@ -228,8 +228,10 @@ def instead(folder, name, *kind):
     folder.instead[name] = list(kind)
 
 
-EDITS = {f.__name__: f for f in (set_value, set_raw, delete, append_value, scale, shift, both, delete_both, replace_text,
-                                 insert_bytes, put_bytes, pad, encode, cut, header_text, pad_header, tensor_word, append_data, seal, instead)}
+EDITS = {f.__name__: f for f in (set_value, set_raw, delete, append_value, scale, shift, both, delete_both,
+                                 replace_text,
+                                 insert_bytes, put_bytes, pad, encode, cut, header_text, pad_header, tensor_word,
+                                 append_data, seal, instead)}
 
 
 def edited(base, edits):
@@ -307,7 +309,8 @@ class Checkers:
             return 3, str(error)
 
     def verdicts(self, folders):
-        """Of bridle and of check_certificate.py for at most MOST folders, each a code and a message; they work at the same time."""
+        """Of bridle and of check_certificate.py for at most MOST folders, each a code and a message. The two work at the
+        same time."""
         paths = self.folders[:len(folders)]
         for i, folder in enumerate(folders):
             self.write(i, folder)

@@ -5,8 +5,8 @@
     fuzz.py CHECK_FOLDERS --count 1000000       by hand
     fuzz.py CHECK_FOLDERS --seed 1 --start 4711 --count 1     one mutation again, with both messages
 
-Mutation i depends on the seed and i alone. Stated numbers are moved by at least a millionth: closer to what can just be proved
-the two arithmetics may differ in their last digits, as docs/certificate.md says."""
+Mutation i depends on the seed and i alone. Stated numbers are moved by at least a millionth: closer to what can just be
+proved the two arithmetics may differ in their last digits, as docs/certificate.md says."""
 import argparse
 import collections
 import hashlib
@@ -19,22 +19,32 @@ import time
 
 from corpus import CERTIFICATE, CONFIG, NAMES, WEIGHTS, WORDS, Checkers, Folder, Raw, at, load_bases
 
-LITERALS = ["0", "-0", "-0.0", "1", "1.0", "-1", "1e0", "1e400", "-1e400", "1e-400", "5e-324", "1.7976931348623157e308",
-            "9007199254740991", "9007199254740992", "18446744073709551616", "-9223372036854775809", "NaN", "Infinity",
-            "-Infinity", "null", "true", "false", '""', '"a"', "[]", "{}", "[1]", "[[]]", '{"a":1}', '"\\ud800"', '"\\u0000"',
-            "01", "1.", ".5", "+1", "2", "3", "4", "0.5", "16777216", "16777217", "30000", "1e38", "1e-45", "3.5e38"]
+LITERALS = ["0", "-0", "-0.0", "1", "1.0", "-1", "1e0", "1e400", "-1e400", "1e-400", "5e-324",
+            "1.7976931348623157e308",
+            "9007199254740991", "9007199254740992", "18446744073709551616", "-9223372036854775809", "NaN",
+            "Infinity",
+            "-Infinity", "null", "true", "false", '""', '"a"', "[]", "{}", "[1]", "[[]]", '{"a":1}', '"\\ud800"',
+            '"\\u0000"',
+            "01", "1.", ".5", "+1", "2", "3", "4", "0.5", "16777216", "16777217", "30000", "1e38", "1e-45",
+            "3.5e38"]
 SPACES = [b" ", b"\n", b"\t", b"\r", b"\x0b", b"\x0c", b"\0", b"\xc2\xa0", b"\xef\xbb\xbf", b"\x1f"]
 CONFIG_VALUES = {
     "hidden_act": ["gelu", "gelu_tanh", "relu", "tanh"], "norm": ["none", "tanh", "rms_norm", "layer_norm"],
-    "positions": ["rope", "learned", "none"], "residual": ["convex", "plain"], "initialization": ["orthogonal", "normal", "x"],
-    "softmax_scale": [1, -1.0, 0.5, 2.0, 0], "attention_output_scale": [0.1, 0.3, 0.5, -0.2], "final_scale": [0.5, 1, -0.25, 4.0],
-    "attention_alpha": [0, 0.1, 0.5, 1, -0.1, 2.0], "mlp_alpha": [0, 0.25, 1.0, 1.25], "activation_divisor": [1.1289, 1.2, 2, 0.5, 0],
+    "positions": ["rope", "learned", "none"], "residual": ["convex", "plain"],
+    "initialization": ["orthogonal", "normal", "x"],
+    "softmax_scale": [1, -1.0, 0.5, 2.0, 0], "attention_output_scale": [0.1, 0.3, 0.5, -0.2],
+    "final_scale": [0.5, 1, -0.25, 4.0],
+    "attention_alpha": [0, 0.1, 0.5, 1, -0.1, 2.0], "mlp_alpha": [0, 0.25, 1.0, 1.25],
+    "activation_divisor": [1.1289, 1.2, 2, 0.5, 0],
     "dropout": [0, 0.25, 1, 1.0, 0.999], "rope_theta": [1, 100.0, 0, -1], "norm_epsilon": [0, 0.02, 0.1, 1e-5, 1],
     "position_bias_start": [0, -2.5, 3], "position_bias_dilation": [1, 2, 0], "position_bias_offsets": [0, 2, 3],
-    "max_position_embeddings": [1, 3, 4, 0], "real_vocab_size": [0, 3, 4, 5, 6], "vocab_size": [4, 5], "num_hidden_layers": [1, 2],
-    "num_attention_heads": [1, 2, 4], "intermediate_size": [0, 6], "bias": [True, False, 0], "tie_embeddings": [True, False],
+    "max_position_embeddings": [1, 3, 4, 0], "real_vocab_size": [0, 3, 4, 5, 6], "vocab_size": [4, 5],
+    "num_hidden_layers": [1, 2],
+    "num_attention_heads": [1, 2, 4], "intermediate_size": [0, 6], "bias": [True, False, 0],
+    "tie_embeddings": [True, False],
     "logit_bias": [True, False], "learnable_scales": [True, False], "position_bias": [True, False],
-    "torch_dtype": ["x", 1], "architectures": [[], ["x"], [1]], "bridle_version": ["0", 0], "transformers_version": ["", None],
+    "torch_dtype": ["x", 1], "architectures": [[], ["x"], [1]], "bridle_version": ["0", 0],
+    "transformers_version": ["", None],
     "layer_sizes": [[3, 5, 2], [3, 2], [2, 4, 2, 3], [3, 5]], "mlp_activation": ["relu", "maxmin", "gelu"],
     "input_bound": [0.5, 1, 2, 0.25], "model_type": ["bridle", "bridle_mlp", "x"], "note": [1]}
 
@@ -81,7 +91,8 @@ def fix_shares(c):
 def is_borderline(before, after):
     """Whether a number has been moved by less than a millionth."""
     if type(before) in (dict, list) and type(before) is type(after):
-        pairs = ((before[key], after[key]) for key in before if key in after) if type(before) is dict else zip(before, after)
+        pairs = ((before[key],
+                  after[key]) for key in before if key in after) if type(before) is dict else zip(before, after)
         return any(is_borderline(*pair) for pair in pairs)
     if type(before) not in (int, float) or type(after) not in (int, float):
         return False
@@ -136,7 +147,8 @@ def mutate_structure(folder, dice):
         if other == path[:len(other)]:  # it would hold itself
             holder[path[-1]] = None
     elif kind == 2 and type(holder) is dict:
-        holder[dice.choice(["note", "", "norm", "name", "scales", "heads", "euclidean", "dtype", "kind"])] = at(whole, path)
+        holder[dice.choice(["note", "", "norm", "name", "scales", "heads", "euclidean", "dtype",
+                            "kind"])] = at(whole, path)
     elif kind == 3 and type(holder) is list:
         holder.append(holder[path[-1]])
     elif type(holder) is list:
@@ -192,7 +204,8 @@ def mutate_choices(folder, dice):
 
 def mutate_config(folder, dice):
     config, c = folder.json(CONFIG), folder.json(CERTIFICATE)
-    own = [key for key in CONFIG_VALUES if ("layer_sizes" in config) == (key in ("layer_sizes", "mlp_activation", "input_bound"))]
+    own = [key for key in CONFIG_VALUES if ("layer_sizes" in config) == (key in ("layer_sizes", "mlp_activation",
+            "input_bound"))]
     key = dice.choice(own if dice.random() < 0.9 else list(CONFIG_VALUES))
     config[key] = dice.choice(CONFIG_VALUES[key])
     folder.put_json(CONFIG, config)
@@ -229,7 +242,8 @@ def mutate_weights(folder, dice):
     return True
 
 
-MUTATIONS = [(mutate_bytes, 16), (mutate_literal, 16), (mutate_structure, 14), (mutate_numbers, 24), (mutate_choices, 6),
+MUTATIONS = [(mutate_bytes, 16), (mutate_literal, 16), (mutate_structure, 14), (mutate_numbers, 24),
+             (mutate_choices, 6),
              (mutate_config, 10), (mutate_weights, 14)]
 
 
@@ -271,12 +285,14 @@ def run(checkers, bases, a):
     kinds, began, i, end = collections.Counter(), time.monotonic(), a.start, a.start + a.count
     while i < end and time.monotonic() - began < a.seconds:
         batch = [(j, *mutated(bases, a.seed, j)) for j in range(i, min(i + checkers.MOST, end))]
-        for (j, folder, done), (bridle, python) in zip(batch, checkers.verdicts([folder for _, folder, _ in batch])):
+        for (j, folder, done), (bridle, python) in zip(batch,
+                                                       checkers.verdicts([folder for _, folder, _ in batch])):
             if a.count == 1:
                 print(done, bridle, python, sep="\n")
             if bridle[0] != python[0]:
                 kept = keep(folder, f"disagreement_{a.seed}_{j}")
-                print(f"seed {a.seed}, mutation {j} ({', '.join(done)}), kept in {kept}:\n  bridle {bridle}\n  Python {python}")
+                print(f"seed {a.seed}, mutation {j} ({', '.join(done)}), kept in {kept}:")
+                print(f"  bridle {bridle}\n  Python {python}")
                 return None
             kinds[kind_of(*bridle)] += 1
         i += len(batch)
@@ -298,7 +314,8 @@ def main():
         kinds = run(checkers, bases, a)
     if not kinds:
         return 1
-    print(f"seed {a.seed}, from {a.start}: {kinds.total()} mutations without a disagreement: {dict(sorted(kinds.items()))}")
+    found = dict(sorted(kinds.items()))
+    print(f"seed {a.seed}, from {a.start}: {kinds.total()} mutations without a disagreement: {found}")
     return 0
 
 

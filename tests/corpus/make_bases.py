@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the models of bases/ and certifies them: make_bases.py BRIDLE FOLDER. Weights depend on the names alone.
 
-The certificates in bases/ were written by version 0.1.0 before the rules were made strict, and stay as they are: what was valid
-remains valid. check_corpus.py makes the folders anew and checks those, too."""
+The certificates in bases/ were written by version 0.1.0 before the rules were made strict, and stay as they are: what
+was valid remains valid. check_corpus.py makes the folders anew and checks those, too."""
 import json
 import pathlib
 import random
@@ -10,15 +10,18 @@ import struct
 import subprocess
 import sys
 
-SMALL = {"model_type": "bridle", "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 6,
+SMALL = {"model_type": "bridle", "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2,
+         "intermediate_size": 6,
          "vocab_size": 5, "max_position_embeddings": 3}
 # Name: dtype, deviation of the weights, configuration.
 MODELS = {
     "mlp_relu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 2], "final_scale": -2.0}),
-    "mlp_maxmin": ("BF16", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [2, 4, 2, 3], "mlp_activation": "maxmin",
+    "mlp_maxmin": ("BF16", 0.5,
+                   {"model_type": "bridle_mlp", "layer_sizes": [2, 4, 2, 3], "mlp_activation": "maxmin",
                                  "input_bound": 2, "initialization": "normal"}),
     "mlp_one_layer": ("F16", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 2], "architectures": ["Mlp"],
-                                   "torch_dtype": "float16", "transformers_version": "4.0", "bridle_version": "0.1.0"}),
+                                   "torch_dtype": "float16", "transformers_version": "4.0",
+                                   "bridle_version": "0.1.0"}),
     "mlp_beyond_double": ("F32", 1e38, {"model_type": "bridle_mlp", "layer_sizes": [1] * 11}),
     "mlp_zero": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [2, 3, 2]}),
     "transformer": ("F32", 0.4, SMALL),
@@ -49,7 +52,8 @@ def shapes_of(config):
     norms = ["model.norm"]
     for i in range(config["num_hidden_layers"]):
         block = f"model.layers.{i}"
-        layers = {f"self_attn.{p}_proj": [d, d] for p in "qkvo"} | {"mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
+        layers = {f"self_attn.{p}_proj": [d, d] for p in "qkvo"} | {"mlp.up_proj": [inner, d],
+                "mlp.down_proj": [d, inner]}
         for name, shape in layers.items():
             shapes[f"{block}.{name}.weight"] = shape
             if bias:
