@@ -47,12 +47,12 @@ std::string text_of(const StatedBound& bound) {
 }
 
 // A run, or just a model: the folder needs no more than config.json and model.safetensors.
-std::unique_ptr<Model> model_in(const fs::path& folder, ModelIdentity& identity) {
+StoredModel model_in(const fs::path& folder) {
   if (!fs::is_directory(folder))
     throw InputError(
         "certify",
         fmt::format("{} is not a folder; name one with config.json and model.safetensors", folder.string()));
-  return read_identified_model(folder, identity);
+  return ModelFiles(folder).read();
 }
 
 // ---- The certificate, for people
@@ -125,8 +125,7 @@ Json predictions_json(const CertifiedPredictions& p) {
 // ---- What the flags ask for
 
 void paper(const Flags& flags) {
-  ModelIdentity identity;
-  const auto model = model_in(flags.run, identity);
+  const auto model = model_in(flags.run).model;
   const auto norms = measured_norms();
   const UpperBound value = paper_formula(*model, *norms);
   const UpperBound coded = paper_formula(*model, *norms, FinalScale::forgotten);
@@ -154,8 +153,7 @@ void paper(const Flags& flags) {
 void check(const Flags& flags) {
   const fs::path path = flags.check;
   const fs::path folder = flags.model.empty() ? path.parent_path() : fs::path(flags.model);
-  const Certificate certificate = read_certificate(path);
-  const std::vector<std::string> loose = check_certificate(certificate, folder.empty() ? "." : folder);
+  const auto [certificate, loose] = check_certificate(path, folder.empty() ? "." : folder);
   if (flags.json) {
     const Json facts{{"schema", 1}, {"valid", true}, {"tight", loose.empty()}, {"remarks", loose}};
     return fmt::print("{}\n", facts.dump(2));
@@ -269,17 +267,17 @@ void print_sound(const Flags& flags, const Certificate& certificate, const OnDat
 
 void sound(const Flags& flags) {
   const fs::path folder = flags.run;
+  StoredModel stored = model_in(folder);
+  const Model& model = *stored.model;
   std::optional<Run> run;
-  if (flags.predictions || flags.local > 0) run = open_run(folder);
-  ModelIdentity identity;
-  const auto model = model_in(folder, identity);
+  if (flags.predictions || flags.local > 0) run = open_run(folder, std::move(stored.model));
   ProgressLine line;
-  const CertifiedBound bound = certify(*model, flags.radius);
+  const CertifiedBound bound = certify(model, flags.radius);
   const Certificate certificate =
-      certificate_of(identity, *model, bound, observed_stretch(*model, bound, flags.search, line));
+      certificate_of(stored.identity, model, bound, observed_stretch(model, bound, flags.search, line));
   const fs::path path = flags.out.empty() ? folder / "certificate.json" : fs::path(flags.out);
   write_certificate(path, certificate);
-  print_sound(flags, certificate, run ? certify_on_data(flags, *model, *run, line) : OnData{}, path);
+  print_sound(flags, certificate, run ? certify_on_data(flags, model, *run, line) : OnData{}, path);
 }
 
 void certify_verb(const Flags& flags) {

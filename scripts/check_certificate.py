@@ -1,204 +1,582 @@
 #!/usr/bin/env python3
-"""Checks a certificate.json against the model.safetensors and config.json beside it; shares no code with Bridle. Exit
-code 0: valid, or valid but not tight; 3: it does not hold; 1: a file cannot be read; 2: wrong usage. The format is in
-docs/certificate.md, the mathematics in docs/theory. Every stated number is proved from the weights, in float64 with its
-rounding; then the bound is walked in exact rationals, of which roots and layers' results are rounded up to 100 bits."""
-import argparse, hashlib, json, math, os, pathlib, sys, types
+"""Checks a certificate.json against the model.safetensors and config.json of a folder; shares no code with Bridle.
+
+Exit code 0: valid, or valid but not tight; 3: it does not hold; 1: a file cannot be read; 2: wrong usage. The format
+and its rules are in docs/certificate.md; numbers of statements below are those of docs/theory/modules.md. Every stated
+number is proved from the weights, in float64 with its rounding. Then the bound is walked through the modules from the
+stated numbers, in arithmetic of 100 bits that always rounds up, and compared with what the certificate states."""
+import argparse, hashlib, json, math, os, pathlib, stat, sys, types
 from fractions import Fraction
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # most factorisations are small: threads would wait for each other
 import numpy as np
-FORMATS, LARGEST = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}, sys.float_info.max
-SLOPES = {"gelu_tanh": Fraction("1.128993068659"), "gelu": Fraction("1.128904145186"), "relu": 1}  # largest derivatives
-FOREIGN = {"model_type", "architectures", "torch_dtype", "transformers_version", "bridle_version"}  # of no consequence
-MLP = dict(layer_sizes=[], mlp_activation=("relu", "maxmin"), input_bound=1.0, final_scale=1.0,
-    initialization=("orthogonal", "normal"))
-TRANSFORMER = dict(initialization=("orthogonal", "normal"), final_scale=1.0, residual=("convex", "plain"), dropout=0.0,
-    vocab_size=0, real_vocab_size=0, hidden_size=256, num_hidden_layers=3, num_attention_heads=4, intermediate_size=0,
-    max_position_embeddings=0, positions=("rope", "learned", "none"), rope_theta=10000.0, hidden_act=tuple(SLOPES),
-    activation_divisor=1.1289, softmax_scale=1.0, attention_output_scale=1 / 3, attention_alpha=0.0, mlp_alpha=0.0,
-    position_bias=False, position_bias_offsets=0, position_bias_start=0.0, position_bias_dilation=1, logit_bias=False,
-    norm=("none", "tanh", "rms_norm", "layer_norm"), norm_epsilon=1e-5, learnable_scales=False, bias=False, tie_embeddings=False)
+
+LARGEST_TEXT, DEEPEST_TEXT, MOST_KEYS = 2 ** 22, 16, 1000  # of a JSON text: bytes, nesting, keys of an object
+LARGEST_INTEGER, LARGEST_SIZE = 2 ** 53 - 1, 2 ** 24  # of a JSON text; of anything that a configuration counts
+LOG_OF_LARGEST, LARGEST_FLOAT32 = 308.25471555991674, float(np.finfo(np.float32).max)  # log10 of the largest double
+FORMATS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+SLOPES = {"gelu_tanh": 1.128993068659, "gelu": 1.128904145186, "relu": 1.0}  # largest derivatives: statement 3
+LAYER_FIELDS = {"name", "activation", "lipschitz", "log10_activation", "log10_lipschitz", "share"}
+FIELDS = {"schema", "version", "formula", "certified", "norm", "lipschitz", "log10_lipschitz", "largest_logit_lipschitz",
+          "log10_largest_logit_lipschitz", "token_radius", "attack_radius", "domain_radius", "observed_lipschitz",
+          "weights", "architecture", "layers", "matrices"}
+# The keys of config.json with their defaults. A tuple lists the words that are allowed, the default first; a key whose
+# default is a float also takes an integer.
+BOTH = {"initialization": ("orthogonal", "normal"), "final_scale": 1.0}
+MLP = {**BOTH, "layer_sizes": [], "mlp_activation": ("relu", "maxmin"), "input_bound": 1.0}
+TRANSFORMER = {
+    **BOTH, "vocab_size": 0, "real_vocab_size": 0, "hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "intermediate_size": 0, "max_position_embeddings": 0, "positions": ("rope", "learned", "none"),
+    "rope_theta": 10000.0, "hidden_act": tuple(SLOPES), "activation_divisor": 1.1289, "softmax_scale": 1.0,
+    "attention_output_scale": 1 / 3, "residual": ("convex", "plain"), "attention_alpha": 0.0, "mlp_alpha": 0.0,
+    "position_bias": False, "position_bias_offsets": 0, "position_bias_start": 0.0, "position_bias_dilation": 1,
+    "logit_bias": False, "norm": ("none", "tanh", "rms_norm", "layer_norm"), "norm_epsilon": 1e-5,
+    "learnable_scales": False, "bias": False, "tie_embeddings": False, "dropout": 0.0}
+FOREIGN_TEXTS = {"torch_dtype", "transformers_version", "bridle_version"}  # of no consequence for the model
+COUNTS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+          "max_position_embeddings", "position_bias_offsets", "position_bias_dilation")
+
+class Unreadable(Exception):
+    """A file cannot be read, or is not JSON and should be."""
+
+class Refused(Exception):
+    """The certificate does not hold."""
+
 def need(condition, message):
-    if not condition: raise AssertionError(message)  # the certificate does not hold
-# ---- Reading: JSON without NaN and repeated keys, safetensors without gaps and mixed types, config.json as Bridle does
-def parse(data, where):
-    unique = lambda pairs: dict(pairs) if len(dict(pairs)) == len(pairs) else need(False, f"{where}: a key comes twice")
-    return json.loads(data.decode(), object_pairs_hook=unique, parse_constant=lambda x: need(False, f"{where} has {x}"))
-def number(value, what, least=0):
-    need(type(value) in (int, float) and least <= value <= LARGEST, f"{what} is {value!r}, not a number >= {least}")
-    return Fraction(value)
-def read_tensors(data, dtype):
-    start, place, tensors = 8 + int.from_bytes(data[:8], "little"), 0, {}
-    header = {name: entry for name, entry in parse(data[8:start], "the header").items() if name != "__metadata__"}
-    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        (begin, end), count = entry["data_offsets"], math.prod(entry["shape"])
-        need(begin == place < end == place + count * int(FORMATS[dtype][-1]) and end <= len(data) - start
-             and entry["dtype"] == dtype and len(entry) == 3, f"model.safetensors, byte {place}: {name} is {entry}")
-        place, values = end, np.frombuffer(data, FORMATS[dtype], count, start + begin)
-        if dtype == "BF16": values = (values.astype(np.uint32) << 16).view(np.float32)  # the upper half of a float32
-        tensors[name] = values.astype(np.float32, copy=False).reshape(entry["shape"])
-        need(np.isfinite(tensors[name]).all(), f"{name} holds NaN or infinity")
-    need(start + place == len(data), "model.safetensors: bytes follow the last tensor")
-    return tensors
-def read_options(config):  # the tables above hold the keys of each kind and their defaults; of a choice, the first
-    known = {"bridle": TRANSFORMER, "bridle_mlp": MLP}[config["model_type"]]
-    o = {key: like[0] if type(like) is tuple else like for key, like in {**MLP, **TRANSFORMER}.items()}
-    for key in config.keys() - FOREIGN:
-        o[key], like = config[key], known.get(key)
-        kinds = {float: (int, float), tuple: (str,), type(None): ()}.get(type(like), (type(like),))
-        need(type(o[key]) in kinds and (str not in kinds or o[key] in like), f"config.json: {key} = {o[key]} is wrong")
-    return types.SimpleNamespace(**o)
-def root(x):  # never too small: the least multiple of `unit` whose square is not below x; root(x ** 2) rounds x
-    unit = Fraction(2) ** ((Fraction(x).numerator.bit_length() - Fraction(x).denominator.bit_length()) // 2 - 100)
-    return (math.isqrt(math.ceil(x / unit ** 2) - 1) + 1) * unit if x else Fraction(0)
+    if not condition:
+        raise Refused(message)
+
+# ---- Files and JSON texts
+
+def open_regular(path):
+    """The file, and its size. Opening does not wait for the other end of a FIFO, which is refused."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise Unreadable(str(error)) from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise Unreadable(f"{path} is not a regular file")
+    return os.fdopen(descriptor, "rb"), status.st_size
+
+def read_bytes(file, count):
+    data = file.read(count)
+    need(len(data) == count, "model.safetensors became shorter while it was read")
+    return data
+
+def depth_of(value):
+    inner = value.values() if type(value) is dict else value
+    return 1 + max(map(depth_of, inner), default=0) if type(value) in (dict, list) else 0
+
+def strict_number(text):
+    """Also of NaN and Infinity, which Python takes for numbers."""
+    value = float(text) if set(text) & set(".eE") else int(text[:18])
+    if text == "-0" or not math.isfinite(value) or (type(value) is int and abs(value) > LARGEST_INTEGER):
+        raise ValueError(f"it holds the number {text[:20]}")
+    return value
+
+def parse_json(data, most_keys):
+    """The value of a JSON text. Raises ValueError or RecursionError for all that readers could take in two ways."""
+    def unique(pairs):
+        if len(dict(pairs)) != len(pairs) or len(pairs) > most_keys:
+            raise ValueError("a key comes twice, or there are too many")
+        return dict(pairs)
+    if len(data) > LARGEST_TEXT:
+        raise ValueError(f"it has more than {LARGEST_TEXT} bytes")
+    value = json.loads(data.decode(), object_pairs_hook=unique, parse_int=strict_number, parse_float=strict_number,
+                       parse_constant=strict_number)
+    if depth_of(value) > DEEPEST_TEXT:
+        raise ValueError(f"it is nested more than {DEEPEST_TEXT} deep")
+    if b"\\u" in data:
+        json.dumps(value, ensure_ascii=False).encode()  # raises UnicodeEncodeError, a ValueError, for half a pair
+    return value
+
+def read_json(path):
+    file, size = open_regular(path)
+    with file:
+        try:
+            return parse_json(file.read(min(size, LARGEST_TEXT + 1)), MOST_KEYS)
+        except (ValueError, RecursionError, OSError) as error:
+            raise Unreadable(f"{path} is not JSON that can be read: {error}") from error
+
+def same(a, b):
+    """Equal in every key, value and type: 1, 1.0 and true differ."""
+    if type(a) is dict and type(b) is dict:
+        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
+    if type(a) is list and type(b) is list:
+        return len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+def is_list_of(kind, value):
+    return type(value) is list and all(type(entry) is kind for entry in value)
+
+# ---- config.json
+
+def has_type_of(value, like):
+    if type(like) is tuple:
+        return type(value) is str and value in like
+    if type(like) is list:
+        return is_list_of(int, value)
+    return type(value) is type(like) or (type(like) is float and type(value) is int)
+
+def read_options(config):
+    """The options of a model, with all that is 0 filled in."""
+    need(type(config) is dict and config.get("model_type") in ("bridle", "bridle_mlp"), "config.json: the model_type")
+    known = TRANSFORMER if config["model_type"] == "bridle" else MLP
+    o = types.SimpleNamespace(**{key: like[0] if type(like) is tuple else like for key, like in known.items()})
+    for key, value in config.items():
+        if key in FOREIGN_TEXTS:
+            need(type(value) is str, f"config.json: {key} must be a text")
+        elif key == "architectures":
+            need(is_list_of(str, value), "config.json: architectures must be a list of texts")
+        elif key != "model_type":
+            need(key in known and has_type_of(value, known[key]), f"config.json: {key[:100]} = {str(value)[:100]}")
+            setattr(o, key, value)
+    o.is_mlp = known is MLP
+    (check_mlp if o.is_mlp else complete_transformer)(o)
+    return o
+
+def check_mlp(o):
+    sizes_fit = all(1 <= size <= LARGEST_SIZE for size in o.layer_sizes)
+    need(len(o.layer_sizes) >= 2 and sizes_fit, "layer_sizes must be at least two sizes from 1 to 2^24")
+    need(o.input_bound > 0, "input_bound must be positive")
+    need(o.mlp_activation == "relu" or all(size % 2 == 0 for size in o.layer_sizes[1:-1]), "maxmin takes pairs")
+
+def complete_transformer(o):
+    o.intermediate_size = o.intermediate_size or 4 * o.hidden_size
+    o.real_vocab_size = o.real_vocab_size or o.vocab_size
+    o.position_bias_offsets = o.position_bias_offsets or o.max_position_embeddings
+    for key in COUNTS:
+        need(1 <= getattr(o, key) <= LARGEST_SIZE, f"{key} = {getattr(o, key)} is out of range")
+    need(1 <= o.real_vocab_size <= o.vocab_size, f"real_vocab_size = {o.real_vocab_size} is out of range")
+    need(o.hidden_size % o.num_attention_heads == 0, "hidden_size is not a multiple of num_attention_heads")
+    need(o.positions != "rope" or o.hidden_size // o.num_attention_heads % 2 == 0, "rope turns pairs")
+    need(o.activation_divisor > 0 and o.rope_theta > 0 and o.norm_epsilon >= 0 and 0 <= o.dropout < 1,
+         "activation_divisor, rope_theta, norm_epsilon or dropout is out of range")
+    o.attention_alpha = o.attention_alpha or 0.5 / o.num_hidden_layers
+    o.mlp_alpha = o.mlp_alpha or 0.5 / o.num_hidden_layers
+
+def expected_tensors(o):
+    """Names and shapes of all weights that the options ask for, one after the other."""
+    if o.is_mlp:
+        for i, (inputs, outputs) in enumerate(zip(o.layer_sizes, o.layer_sizes[1:])):
+            yield f"model.layers.{i}.weight", [outputs, inputs]
+        return
+    d, inner = o.hidden_size, o.intermediate_size
+    norm_parts = {"rms_norm": ["weight"], "layer_norm": ["weight", "bias"] if o.bias else ["weight"]}.get(o.norm, [])
+    linear_parts = ["weight", "bias"] if o.bias else ["weight"]
+    linears = {**{f"self_attn.{p}_proj": [d, d] for p in "qkvo"}, "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
+    yield "model.embed_tokens.weight", [o.vocab_size, d]
+    yield from [("model.embed_positions.weight", [o.max_position_embeddings, d])] if o.positions == "learned" else []
+    for block in (f"model.layers.{i}." for i in range(o.num_hidden_layers)):
+        for name, shape in linears.items():
+            yield from ((f"{block}{name}.{part}", shape if part == "weight" else shape[:1]) for part in linear_parts)
+        for part in norm_parts:
+            yield f"{block}input_layernorm.{part}", [d]
+            yield f"{block}post_attention_layernorm.{part}", [d]
+        if o.position_bias:
+            yield f"{block}self_attn.position_bias", [o.num_attention_heads, o.position_bias_offsets]
+        if o.learnable_scales:
+            yield f"{block}self_attn.output_scale", [1]
+    yield from ((f"model.norm.{part}", [d]) for part in norm_parts)
+    yield from [] if o.tie_embeddings else [("lm_head.weight", [o.vocab_size, d])]
+    yield from [("final_scale", [1])] if o.learnable_scales else []
+    yield from [("logit_bias", [o.real_vocab_size])] if o.logit_bias else []
+
+# ---- model.safetensors
+
+def read_header(file, size):
+    """The header's bytes, and its tensors in the order of their places."""
+    need(size >= 8, "model.safetensors has no header")
+    first = read_bytes(file, 8)
+    length = int.from_bytes(first, "little")
+    need(length <= min(LARGEST_TEXT, size - 8), f"model.safetensors: a header of {length} bytes")
+    text = read_bytes(file, length)
+    need(text[:1] == b"{", "model.safetensors: the header does not begin with '{'")
+    header = parse_json(text, LARGEST_TEXT)
+    metadata = header.pop("__metadata__", {})
+    need(type(metadata) is dict and is_list_of(str, list(metadata.values())), "__metadata__ must hold texts")
+    for name, entry in header.items():
+        need(type(entry) is dict and entry.keys() == {"dtype", "shape", "data_offsets"}, f"{name}: its fields")
+        need(is_list_of(int, entry["shape"]) and is_list_of(int, entry["data_offsets"]), f"{name}: shape or place")
+    return first + text, sorted(header.items(), key=lambda item: item[1]["data_offsets"])
+
+def compare_shapes(tensors, o, dtype, data_size):
+    """Before any data are read: what is there is what the options ask for, in one dtype, without gaps."""
+    shapes, count = {name: entry["shape"] for name, entry in tensors}, 0
+    for name, shape in expected_tensors(o):
+        need(shapes.get(name) == shape, f"{name} has the shape {shapes.get(name)} instead of {shape}")
+        count += 1
+    need(count == len(shapes), "model.safetensors holds a tensor that the model does not have")
+    place, width = 0, int(FORMATS[dtype][-1])
+    for name, entry in tensors:
+        end = place + width * math.prod(entry["shape"])
+        need(entry["dtype"] == dtype and entry["data_offsets"] == [place, end], f"{name} is {entry}, at byte {place}")
+        place = end
+    need(place == data_size, "the tensors are not all of model.safetensors")
+
+def read_weights(file, size, o, stated):
+    """The tensors of the file whose digest and dtype are stated. What is hashed is what is decoded."""
+    need(stated["dtype"] in FORMATS, f"dtype is {stated['dtype']!r}")
+    header, tensors = read_header(file, size)
+    compare_shapes(tensors, o, stated["dtype"], size - len(header))
+    data = read_bytes(file, size - len(header))
+    digest = hashlib.sha256(header)
+    digest.update(data)
+    need(digest.hexdigest() == stated["sha256"], f"the SHA-256 of model.safetensors is {digest.hexdigest()}")
+    result = {}
+    for name, entry in tensors:
+        count, begin = math.prod(entry["shape"]), entry["data_offsets"][0]
+        values = np.frombuffer(data, FORMATS[stated["dtype"]], count, begin)
+        if stated["dtype"] == "BF16":  # the upper half of a float32
+            values = (values.astype(np.uint32) << 16).view(np.float32)
+        result[name] = values.astype(np.float32, copy=False).reshape(entry["shape"])
+        need(np.isfinite(result[name]).all(), f"{name} holds NaN or infinity")
+    return result
+
+# ---- Numbers that are never too small
+
+class Up:
+    """mantissa * 2^exponent; every operation rounds up to 100 bits. Divisors are taken as exact."""
+    def __init__(self, mantissa, exponent=0):
+        extra = max(mantissa.bit_length() - 100, 0)
+        self.mantissa, self.exponent = -(-mantissa >> extra), exponent + extra
+
+    @staticmethod
+    def of(x):
+        """The absolute value: exact for doubles and for integers below 2^100."""
+        if type(x) is Up:
+            return x
+        numerator, denominator = abs(x).as_integer_ratio()
+        return Up(numerator, 1 - denominator.bit_length())
+
+    def __add__(self, other):
+        small, large = sorted((self, Up.of(other)), key=lambda x: x.exponent if x.mantissa else -math.inf)
+        gap = large.exponent - small.exponent
+        if not small.mantissa:
+            return large
+        if gap >= 300:  # the small one is less than 2^-200 units of the large one
+            return Up((large.mantissa << 200) + 1, large.exponent - 200)
+        return Up((large.mantissa << gap) + small.mantissa, small.exponent)
+
+    def __mul__(self, other):
+        other = Up.of(other)
+        return Up(self.mantissa * other.mantissa, self.exponent + other.exponent)
+
+    def __truediv__(self, other):
+        other = Up.of(other)
+        return Up(-((-self.mantissa << 200) // other.mantissa), self.exponent - 200 - other.exponent)
+
+    def __ge__(self, other):
+        if not self.mantissa or not other.mantissa or abs(self.exponent - other.exponent) > 100:
+            return not other.mantissa or (self.mantissa > 0 and self.exponent > other.exponent)
+        least = min(self.exponent, other.exponent)
+        return self.mantissa << self.exponent - least >= other.mantissa << other.exponent - least
+
+    def root(self):
+        odd = self.exponent % 2
+        square = self.mantissa << 200 + odd
+        return Up(math.isqrt(square - 1) + 1 if square else 0, (self.exponent - odd) // 2 - 100)
+
+    def log10(self):
+        return math.log10(self.mantissa) + self.exponent * math.log10(2) if self.mantissa else -math.inf
+
+def root_of_ratio(a, b):
+    return (Up.of(a) / b).root()
+
+def total(numbers):
+    return sum(numbers, Up(0))
+
 def float32_above(x):
-    return next(y for y in map(float, (np.float32(x), np.nextafter(np.float32(x), np.float32(np.inf)))) if y >= x)
-gamma = lambda k: Fraction(k, 2 ** 53 - k)  # the relative error of k roundings in float64, u = 2^-53: ku/(1 - ku)
-# ---- Proofs from the weights. Each returns a function: limit -> whether "at most limit" is proved
+    """The least float32 that is not below x."""
+    need(Up.of(LARGEST_FLOAT32) >= x, "a scale is beyond float32")
+    near = np.float32(math.ldexp(float(x.mantissa), max(x.exponent, -1200)))
+    around = np.nextafter(near, np.float32(0)), near, np.nextafter(near, np.float32(np.inf))
+    return next(float(y) for y in around if Up.of(float(y)) >= x)
+
+# ---- Proofs from the weights. Each returns a function of a limit: whether "at most limit" is proved
+
+def gamma(k):
+    """The relative error of k roundings in float64, u = 2^-53: ku/(1 - ku)."""
+    return Fraction(k, 2 ** 53 - k)
+
 def spectral(w):
-    """sigma(W), W m x n with m >= n, scaled exactly to entries below 1. G = fl(W'W) is off by gamma_m |W|'|W|, of norm
-    at most gamma_m ||W||_F^2, and by 2^-1022 for a product that underflows: e is the sum. Where tI - G is positive
-    semidefinite, sigma^2 <= t + e. Let M = (t - c)I - G, its diagonal rounded by at most u(t + most). If its Cholesky
-    factorisation ends, R'R = M + E, |E| <= g |R|'|R|, and the norm of E is at most g/(1 - g) tr M; c covers both."""
+    """sigma(W), W m x n with m >= n, scaled exactly to entries below 1: spectral_norm.md, statement 1. G = fl(W'W) is off
+    by gamma_m |W|'|W|, of norm at most gamma_m ||W||_F^2, and by 2^-1022 for a product that underflows: e is the sum.
+    Where tI - G is positive semidefinite, sigma^2 <= t + e. Let M = (t - c)I - G, its diagonal rounded by at most
+    u(t + most). If its Cholesky factorisation ends, R'R = M + E, |E| <= g |R|'|R|, and the norm of E is at most
+    g/(1 - g) tr M; c covers both."""
     w = np.array(w if w.shape[0] >= w.shape[1] else w.T, np.float64)
     (m, n), exponent = w.shape, math.frexp(max(w.max(), -w.min()))[1]
     gram = np.ldexp(w, -exponent, out=w).T @ w
-    lost, g = n * int(np.count_nonzero(w)) * Fraction(1, 2 ** 1022), gamma(n + 2)
-    trace, most = sum(map(Fraction, gram.diagonal().tolist())), Fraction(float(gram.diagonal().max()))
+    diagonal, g = gram.diagonal().tolist(), gamma(n + 2)
+    lost, trace = n * int(np.count_nonzero(w)) * Fraction(1, 2 ** 1022), sum(map(Fraction, diagonal))
     frobenius = trace / (1 - gamma(m)) + lost  # not below ||W||_F^2
     e = gamma(m) * frobenius + lost
     def proves(limit):
-        t = (limit / Fraction(2) ** exponent) ** 2 - e
-        c = g / (1 - g) * (n * t - trace) + (t + most) / 2 ** 52
-        if t + e >= frobenius or t <= 0 or c >= t: return t + e >= frobenius
-        try: factor = np.linalg.cholesky(np.diag(np.full(n, np.nextafter(float(t - c), 0.0))) - gram)
-        except np.linalg.LinAlgError: return False
+        t = (Fraction(limit) / Fraction(2) ** exponent) ** 2 - e
+        if t + e >= frobenius:
+            return True
+        c = g / (1 - g) * (n * t - trace) + (t + Fraction(max(diagonal))) / 2 ** 52
+        if t <= 0 or c >= t:
+            return False
+        try:
+            factor = np.linalg.cholesky(np.diag(np.full(n, np.nextafter(float(t - c), 0.0))) - gram)
+        except np.linalg.LinAlgError:
+            return False
         return bool(np.isfinite(factor).all() and (factor.diagonal() > 0).all())
     return proves
-def euclidean(w, divisor=1):  # the largest of the rows; squares of float32 are exact in float64, and fsum rounds once
+
+def euclidean(w, divisor=1):
+    """The largest norm of a row. Squares of float32 are exact in float64, and fsum rounds once; 2^-1022 a column is what
+    spectral_norm.md allows for underflow."""
     square = max(math.fsum(np.square(row, dtype=np.float64).tolist()) for row in w.reshape(-1, w.shape[-1]))
-    return lambda limit: limit ** 2 * divisor >= Fraction(math.nextafter(square, math.inf) if square else 0)
-PROOFS = dict(euclidean=euclidean, euclidean_heads=euclidean, largest_row_rms=lambda w: euclidean(w, w.shape[1]),
-              largest_entry=lambda w: lambda limit: limit >= float(np.abs(w).max()),  # all others are spectral
-              scales=lambda w: lambda limit: limit > 0 and float32_above(limit) == limit)  # a choice, not a fact
-# ---- The walk: docs/theory/modules.md. x is (activation, lipschitz); take() gives a stated number that has been proved
-def walk(o, tensors, take, token, domain):
-    d, H, P, n, layers = o.hidden_size, o.num_attention_heads, o.max_position_embeddings, o.layer_sizes, []
-    need(min(o.activation_divisor, o.num_hidden_layers, o.norm_epsilon if "_" in o.norm else 1) > 0, "it has no bound")
-    scale = lambda name, value: take("largest_entry", name, 1) if o.learnable_scales else abs(Fraction(value))
-    offset = lambda name, size, bias: take("euclidean", name + ".bias", size) * root(Fraction(1, size)) if bias else 0
-    def after(name, x):
-        layers.append((name, *(root(number ** 2) for number in x)))
-        return layers[-1][1:]
-    def linear(name, x, outputs, inputs, bias=o.bias):
-        gain = take("norm", name + ".weight", outputs, inputs) * root(Fraction(inputs, outputs))
-        return gain * x[0] + offset(name, outputs, bias), gain * x[1]
-    def norm(name, x):
-        if o.norm in ("none", "tanh"): return x
-        gain, slope = take("largest_entry", name + ".weight", d), root(1 / Fraction(o.norm_epsilon))
-        return gain + offset(name, d, o.bias and o.norm == "layer_norm"), gain * slope * x[1]
-    def attention(name, x):
-        wq, wk, wv, wo = (f"{name}.{p}_proj.weight" for p in "qkvo")
-        output = [take("norm", w, d, d) for w in (wq, wk, wv, wo)][-1]
-        q, k, v = (take("heads", w, d, d, heads=H) for w in (wq, wk, wv))
-        b = [take("euclidean_heads", f"{name}.{p}_proj.bias", d, heads=H) if o.bias else [0] * H for p in "qkv"]
-        S, s = take("scales", wo, d, d, heads=H, default=[1] * H), abs(Fraction(o.softmax_scale)) * H / d
-        if set(S) != {1}: output = take("scaled_columns", wo, d, d, w=tensors[wo] * np.repeat(np.float64(S), d // H))
-        # Every token has |x| <= root(d) * x[0], so queries, keys and values of head h are at most Q[h], K[h], V[h].
-        Q, K, V = ([size * root(d) * x[0] + bias for size, bias in zip(*pair)] for pair in zip((q, k, v), b))
-        stretch = root(sum(((v[h] + s * V[h] * (q[h] * K[h] + Q[h] * k[h])) / S[h]) ** 2 for h in range(H)))
-        if not o.bias:
-            D = np.repeat([float32_above(k[h] * v[h] / S[h]) for h in range(H)], d // H)
-            shared = take("scaled_heads", wq, d, d, w=tensors[wq] * D[:, None])
-            stretch = min(stretch, root(sum((v[h] / S[h]) ** 2 for h in range(H))) + 2 * s * d * x[0] ** 2 * shared)
-        activation = root(sum(((v[h] * x[0] + b[2][h] * root(Fraction(1, d))) / S[h]) ** 2 for h in range(H)))
-        if o.position_bias: take("largest_entry", name + ".position_bias", H, o.position_bias_offsets or P)  # is free
-        gain = output * scale(name + ".output_scale", o.attention_output_scale)
-        return gain * activation + offset(name + ".o_proj", d, o.bias), gain * stretch * x[1]
-    def residual(name, x, y, alpha):
-        alpha = Fraction(alpha or 0.5 / o.num_hidden_layers)
-        rest, share = (abs(1 - alpha), abs(alpha)) if o.residual == "convex" else (1, 1)
-        return after(name, [rest * a + share * b for a, b in zip(x, y)])
-    def head(name, x, outputs, inputs):  # the stretch to any one logit is the last thing it gives
-        final = scale("final_scale", o.final_scale)
-        a, lipschitz = (final * number for number in linear(name, x, outputs, inputs, bias=False))
-        if not n and o.logit_bias: a += take("euclidean", "logit_bias", outputs) * root(Fraction(1, outputs))
-        after(name, (a, lipschitz))
-        return layers, x[1] * take("largest_row_rms", name + ".weight", outputs, inputs) * inputs * final
-    x, table, inner = (domain, Fraction(1)), "model.embed_tokens.weight", o.intermediate_size or 4 * d
-    need(token >= (o.input_bound if n else take("largest_row_rms", table, o.vocab_size, d)),
-         f"token_radius = {float(token)} is below the input_bound, or the largest row of the embedding")
-    need(o.mlp_activation == "relu" or all(size % 2 == 0 for size in n[1:-1]), "maxmin takes pairs")
-    for i in range(len(n) - 2): x = after(f"model.layers.{i}", linear(f"model.layers.{i}", x, n[i + 1], n[i]))
-    if n: return head(f"model.layers.{len(n) - 2}", x, n[-1], n[-2])
-    if o.positions == "learned": x = domain + take("largest_row_rms", "model.embed_positions.weight", P, d), x[1]
-    x = after("model.embed_tokens", x)
-    for name in map("model.layers.{}".format, range(o.num_hidden_layers)):
-        y = attention(name + ".self_attn", norm(name + ".input_layernorm", x))
-        x = residual(name + ".self_attn", x, y, o.attention_alpha)
-        y = linear(name + ".mlp.up_proj", norm(name + ".post_attention_layernorm", x), inner, d)
-        y = y[0] / Fraction(o.activation_divisor), y[1] * SLOPES[o.hidden_act] / Fraction(o.activation_divisor)
-        x = residual(name + ".mlp", x, linear(name + ".mlp.down_proj", y, d, inner), o.mlp_alpha)
-    w, real = tensors.get("lm_head.weight", tensors[table]), o.real_vocab_size or o.vocab_size
-    need((w is tensors[table]) == o.tie_embeddings and w.shape == (o.vocab_size, d), "lm_head.weight is another")
-    tensors["lm_head.weight"] = w[:real]
-    return head("lm_head", norm("model.norm", x), real, d)
+    least = Fraction(math.nextafter(square, math.inf) if square else 0) + Fraction(w.shape[-1], 2 ** 1022)
+    return lambda limit: Fraction(limit) ** 2 * divisor >= least
+
+SPECTRAL = {"norm": spectral, "heads": spectral, "scaled_heads": spectral, "scaled_columns": spectral}
+PROOFS = {**SPECTRAL, "euclidean": euclidean, "euclidean_heads": euclidean,
+          "largest_row_rms": lambda w: euclidean(w, w.shape[1]),
+          "largest_entry": lambda w: lambda limit: limit >= float(np.abs(w).max())}
+
+def number(value, what):
+    """A stated number: finite, because every number of a JSON text is, and not negative."""
+    need(type(value) in (int, float) and value >= 0, f"{what} is {value!r}, not a number >= 0")
+    return float(value)
+
+class Facts:
+    """The stated numbers about weights, each proved when it is asked for."""
+    def __init__(self, entries, tensors):
+        need(is_list_of(dict, entries) and all(type(e.get("name")) is str for e in entries), "matrices must be objects")
+        self.entries, self.tensors = {entry["name"]: entry for entry in entries}, tensors
+        need(len(self.entries) == len(entries), "matrices: a name comes twice")
+        self.asked, self.loose = {}, []  # keys that were asked for, by name; numbers that could be smaller
+
+    def stated(self, name, what):
+        entry = self.entries.get(name, {})
+        need(same(entry.get("shape"), [*self.tensors[name].shape]), f"the shape of {name} is not stated as it is")
+        need(what in entry, f"{what} of {name} is not stated")
+        self.asked.setdefault(name, {"name", "shape", "method"}).add(what)
+        return entry[what]
+
+    def prove(self, value, what, name, w):
+        x, proves = number(value, f"{what} of {name}"), PROOFS[what](w)
+        need(proves(x), f"{what} of {name} is stated as {x}, which the weights do not allow to prove")
+        if x > 1e-100 and proves(x * 0.999):
+            self.loose.append(f"{what} of {name} is stated as {x}")
+        return Up.of(x)
+
+    def one(self, what, name, w=None):
+        return self.prove(self.stated(name, what), what, name, self.tensors[name] if w is None else w)
+
+    def listed(self, what, name, heads):
+        values = self.stated(name, what)
+        need(type(values) is list and len(values) == heads, f"{what} of {name} must have {heads} numbers")
+        return values
+
+    def per_head(self, what, name, heads):
+        parts = self.tensors[name].reshape(heads, -1, *self.tensors[name].shape[1:])
+        return [self.prove(value, what, name, part) for value, part in zip(self.listed(what, name, heads), parts)]
+
+    def scales(self, name, heads):
+        """Positive float32 numbers that the certificate chooses; 1 where it chooses none."""
+        if "scales" not in self.entries.get(name, {}):
+            return [1.0] * heads
+        scales = [number(value, f"scales of {name}") for value in self.listed("scales", name, heads)]
+        need(all(0 < s <= LARGEST_FLOAT32 and float(np.float32(s)) == s for s in scales), "scales must be float32")
+        need(any(s != 1 for s in scales), f"scales of {name} must not all be 1")
+        return scales
+
+    def refuse_what_nobody_asked_for(self):
+        for name, entry in self.entries.items():
+            need(entry.keys() == self.asked.get(name), f"matrices: {name} states other numbers than are needed")
+            need(entry["method"] == ("cholesky" if entry.keys() & SPECTRAL.keys() else "sums"), f"method of {name}")
+
+# ---- The walk: docs/theory/modules.md. x is (activation, lipschitz), both never too small
+
+def bias_rms(facts, name, size, has_bias):
+    return facts.one("euclidean", name) * root_of_ratio(1, size) if has_bias else Up(0)
+
+def linear(facts, name, x, has_bias):
+    """Statement 1."""
+    outputs, inputs = facts.tensors[name + ".weight"].shape
+    gain = facts.one("norm", name + ".weight") * root_of_ratio(inputs, outputs)
+    return gain * x[0] + bias_rms(facts, name + ".bias", outputs, has_bias), gain * x[1]
+
+def activation(o, x):
+    """Statements 2 and 3."""
+    return x[0] / o.activation_divisor, x[1] * (Up.of(SLOPES[o.hidden_act]) / o.activation_divisor)
+
+def norm(o, facts, name, x):
+    """Statement 4."""
+    if o.norm in ("none", "tanh"):
+        return x
+    need(o.norm_epsilon > 0, "a norm with an epsilon of 0 stretches without limit")
+    gain = facts.one("largest_entry", name + ".weight")
+    offset = bias_rms(facts, name + ".bias", o.hidden_size, o.bias and o.norm == "layer_norm")
+    return gain + offset, gain * (Up(1) / o.norm_epsilon).root() * x[1]
+
+def scale(o, facts, name, value):
+    return facts.one("largest_entry", name) if o.learnable_scales else Up.of(value)
+
+def attention(o, facts, name, x):
+    """Statement 5; rotary positions leave all norms as they are (6), and position biases are free if they are finite."""
+    d, H, heads = o.hidden_size, o.num_attention_heads, range(o.num_attention_heads)
+    wq, wk, wv, wo = (f"{name}.{p}_proj.weight" for p in "qkvo")
+    output = [facts.one("norm", w) for w in (wq, wk, wv, wo)][-1]
+    q, k, v = (facts.per_head("heads", w, H) for w in (wq, wk, wv))
+    bq, bk, bv = [[Up(0)] * H] * 3
+    if o.bias:
+        bq, bk, bv = (facts.per_head("euclidean_heads", f"{name}.{p}_proj.bias", H) for p in "qkv")
+    S = facts.scales(wo, H)
+    if any(s != 1 for s in S):
+        output = facts.one("scaled_columns", wo, facts.tensors[wo] * np.repeat(np.float64(S), d // H))
+    if o.position_bias:
+        facts.one("largest_entry", name + ".position_bias")
+    # Every token has |x| <= R, so queries, keys and values of head h are at most Q[h], K[h], V[h].
+    R, s = Up.of(d).root() * x[0], Up.of(o.softmax_scale) / (d // H)
+    Q, K, V = ([norms[h] * R + biases[h] for h in heads] for norms, biases in ((q, bq), (k, bk), (v, bv)))
+    by_head = [v[h] / S[h] + s * (V[h] / S[h]) * (q[h] * K[h] + Q[h] * k[h]) for h in heads]
+    stretch = total(head * head for head in by_head).root()
+    if not o.bias:
+        D = np.repeat([float32_above(k[h] * (v[h] / S[h])) for h in heads], d // H)
+        shared = facts.one("scaled_heads", wq, facts.tensors[wq] * D[:, None])
+        other = total((v[h] / S[h]) * (v[h] / S[h]) for h in heads).root() + s * 2 * d * x[0] * x[0] * shared
+        stretch = other if stretch >= other else stretch
+    largest = [(v[h] * x[0] + bv[h] * root_of_ratio(1, d)) / S[h] for h in heads]
+    gain = output * scale(o, facts, name + ".output_scale", o.attention_output_scale)
+    offset = bias_rms(facts, name + ".o_proj.bias", d, o.bias)
+    return gain * total(value * value for value in largest).root() + offset, gain * stretch * x[1]
+
+def residual(o, x, y, alpha):
+    """Statement 7."""
+    kept, added = (1 - Fraction(alpha), alpha) if o.residual == "convex" else (1, 1)
+    return tuple(Up.of(kept) * before + Up.of(added) * branch for before, branch in zip(x, y))
+
+def embedding(o, facts, domain):
+    """Statement 8."""
+    if o.positions == "learned":
+        domain = domain + facts.one("largest_row_rms", "model.embed_positions.weight")
+    return domain, Up(1)
+
+def head(o, facts, name, x, final_scale):
+    """Statement 9. The last number is the stretch to any one logit."""
+    inputs = facts.tensors[name + ".weight"].shape[1]
+    logit = x[1] * facts.one("largest_row_rms", name + ".weight") * inputs * final_scale
+    y = linear(facts, name, x, has_bias=False)
+    offset = Up(0) if o.is_mlp else bias_rms(facts, "logit_bias", o.real_vocab_size, o.logit_bias)
+    return (y[0] * final_scale + offset, y[1] * final_scale), logit
+
+def walk_mlp(o, facts, domain):
+    x, layers, names = (domain, Up(1)), [], [f"model.layers.{i}" for i in range(len(o.layer_sizes) - 1)]
+    for name in names[:-1]:
+        x = linear(facts, name, x, has_bias=False)
+        layers.append((name, x))
+    x, logit = head(o, facts, names[-1], x, Up.of(o.final_scale))
+    return [*layers, (names[-1], x)], logit
+
+def walk_transformer(o, facts, domain):
+    x = embedding(o, facts, domain)
+    layers = [("model.embed_tokens", x)]
+    for block in (f"model.layers.{i}" for i in range(o.num_hidden_layers)):
+        y = attention(o, facts, block + ".self_attn", norm(o, facts, block + ".input_layernorm", x))
+        x = residual(o, x, y, o.attention_alpha)
+        layers.append((block + ".self_attn", x))
+        y = linear(facts, block + ".mlp.up_proj", norm(o, facts, block + ".post_attention_layernorm", x), o.bias)
+        x = residual(o, x, linear(facts, block + ".mlp.down_proj", activation(o, y), o.bias), o.mlp_alpha)
+        layers.append((block + ".mlp", x))
+    x = norm(o, facts, "model.norm", x)
+    x, logit = head(o, facts, "lm_head", x, scale(o, facts, "final_scale", o.final_scale))
+    return [*layers, ("lm_head", x)], logit
+
 # ---- The statement
-def check(c, config, data):
-    loose, used, dtype, sha = [], set(), c["weights"]["dtype"], hashlib.sha256(data).hexdigest()
-    for key, value in dict(schema=1, formula="sound", certified=True, norm="RMS to RMS, largest over tokens",
-            architecture=config, weights=dict(file="model.safetensors", sha256=sha, dtype=dtype)).items():
-        need(json.dumps(c[key], sort_keys=True) == json.dumps(value, sort_keys=True), f"{key} is {c[key]}, not {value}")
-    tensors, entries = read_tensors(data, dtype), {entry["name"]: entry for entry in c["matrices"]}
-    need(len(entries) == len(c["matrices"]), "matrices: a name comes twice")
-    def take(what, name, *shape, heads=0, w=None, default=None):  # one stated number, or one a head, each proved
-        need(name in tensors and tensors[name].shape == shape, f"model.safetensors has no {name} of shape {shape}")
-        used.add(name)
-        entry, w = entries.get(name, {}), tensors[name] if w is None else w
-        got = entry.pop(what, default) if heads else [entry.pop(what, None)]
-        need(entry.get("shape") == [*shape] and type(got) is list and len(got) == (heads or 1), f"no {what} of {name}")
-        numbers = [number(x, f"{what} of {name}") for x in got]
-        for x, part in zip(numbers, w.reshape(heads, -1, *shape[1:]) if heads else [w]):
-            proves = PROOFS.get(what, spectral)(part)
-            need(proves(x), f"{what} of {name} is stated as {float(x)}, which the weights do not allow to prove")
-            if what != "scales" and x > 1e-100 and proves(x * 999 / 1000): loose.append(f"{what} of {name} {float(x)}")
-        return numbers if heads else numbers[0]
-    token, attack, domain = (number(c[key], key) for key in ("token_radius", "attack_radius", "domain_radius"))
-    need(domain >= token + attack, f"domain_radius = {float(domain)} is below token_radius + attack_radius")
-    layers, logit = walk(read_options(config), tensors, take, token, domain)
-    need(used == set(tensors), f"model.safetensors has {set(tensors) - used}, and the model has not")
-    for name, entry in entries.items():
-        for what in entry.keys() & {"norm", "scaled_columns"}: take(what, name, *entry["shape"])  # true, if not needed
-        need(name in used and entry.keys() == {"name", "shape", "method"}, f"matrices: the model does not have {entry}")
-    need([entry["name"] for entry in c["layers"]] == [layer[0] for layer in layers], "layers: not those of the model")
-    claims = [(c, "lipschitz", layers[-1][2]), (c, "largest_logit_lipschitz", logit)]
-    for e, layer in zip(c["layers"], layers): claims += [(e, "activation", layer[1]), (e, "lipschitz", layer[2])]
-    for stated, key, x in claims:  # null stands for a number beyond a double, and for the logarithm of zero
-        value, log = stated[key], stated["log10_" + key]
-        low = math.log10(x.numerator) - math.log10(x.denominator) if x else -math.inf
-        what = f"{stated.get('name', 'model')}: {key} is {value}, its log10 is {log}; the walk gives 10^{low:.12f}"
-        log = -math.inf if log is None and value == 0 else number(log, what, -LARGEST)
-        need((log > 308 if value is None else number(value, what) >= x) and log >= low - 1e-12 * max(1, abs(low)), what)
-        if log > max(low + 4.4e-7, -100) or (value or 0) > max(x * 1000001 / 1000000, 1e-100): loose.append(what)
-    total, logs = c["log10_lipschitz"], [0] + [entry["log10_lipschitz"] for entry in c["layers"]]
-    for entry, before, log in zip(c["layers"], logs, logs[1:]):
-        share, what, off = entry["share"], f"{entry['name']}: share is {entry['share']}", 0
-        if total: off = abs(float(number(share, what, -LARGEST)) * total - log + before) - 1e-6 * abs(total) - 1e-12
-        need(len(entry) == 6 and off <= 0 and (total or share is None), what)
+
+def compare_bound(stated, key, walked, loose):
+    """A bound beyond a double is null, and so is the logarithm of zero; nothing else is."""
+    value, log, least = stated[key], stated["log10_" + key], walked.log10()
+    what = f"{stated.get('name', 'model')}: {key} is {value}, its log10 is {log}; the walk gives 10^{least:.12f}"
+    need(log is None or type(log) in (int, float), what)
+    need((log is None) == (value is not None and number(value, what) == 0), what)
+    need(log >= LOG_OF_LARGEST if value is None else Up.of(number(value, what)) >= walked, what)
+    need(log is None or log >= least - 1e-12 * max(1.0, abs(least)), what)
+    too_large = least < 308 if value is None else value > 1e-100 and Up.of(value * 0.999999) >= walked
+    if too_large or (log is not None and log > max(least + 4.4e-7, -100)):
+        loose.append(what)
+
+def compare_shares(c):
+    """A layer's part of log L in float64, with minus infinity for null; null where that is not finite or L is 1."""
+    stated = [holder["log10_lipschitz"] for holder in (c, *c["layers"])]
+    whole, *logs = (-math.inf if log is None else log for log in stated)
+    for layer, before, log in zip(c["layers"], [0.0, *logs], logs):
+        part, share = (log - before) / whole if whole else math.nan, layer["share"]
+        is_near = type(share) in (int, float) and abs(share - part) <= 1e-6
+        need(is_near if math.isfinite(part) else share is None, f"{layer['name']}: share is {share}, not {part}")
+
+def check_fields(c, config):
+    need(type(c) is dict and c.keys() == FIELDS, "its fields are not those of schema 1")
+    for key, value in {"schema": 1, "formula": "sound", "certified": True, "norm": "RMS to RMS, largest over tokens",
+                       "architecture": config}.items():
+        need(same(c[key], value), f"{key} is {c[key]}, not {value}")
+    weights = c["weights"]
+    need(type(weights) is dict and weights.keys() == {"file", "sha256", "dtype"}, "the fields of weights")
+    need(is_list_of(str, [c["version"], *weights.values()]), "version and weights must hold texts")
+    need(weights["file"] == "model.safetensors", f"weights are in {weights['file']}")
+    need(is_list_of(dict, c["layers"]) and all(layer.keys() == LAYER_FIELDS for layer in c["layers"]), "layers' fields")
+
+def check(c, config, file, size):
+    """Everything that docs/certificate.md lists, of files that have been opened; returns what could be smaller."""
+    o = read_options(config)
+    check_fields(c, config)
+    tensors = read_weights(file, size, o, c["weights"])
+    if not o.is_mlp:
+        table = tensors["model.embed_tokens.weight"]
+        tensors["lm_head.weight"] = tensors.get("lm_head.weight", table)[:o.real_vocab_size]
+    facts = Facts(c["matrices"], tensors)
+    token, attack, domain = (Up.of(number(c[f"{key}_radius"], key)) for key in ("token", "attack", "domain"))
+    need(domain >= token + attack, "domain_radius is below token_radius + attack_radius")
+    least = Up.of(o.input_bound) if o.is_mlp else facts.one("largest_row_rms", "model.embed_tokens.weight")
+    need(token >= least, f"token_radius = {c['token_radius']} is below what inputs reach")
+    layers, logit = (walk_mlp if o.is_mlp else walk_transformer)(o, facts, domain)
+    facts.refuse_what_nobody_asked_for()
+    need([layer["name"] for layer in c["layers"]] == [name for name, _ in layers], "layers: not those of the model")
+    for stated, (_, x) in zip(c["layers"], layers):
+        compare_bound(stated, "activation", x[0], facts.loose)
+        compare_bound(stated, "lipschitz", x[1], facts.loose)
+    compare_bound(c, "lipschitz", layers[-1][1][1], facts.loose)
+    compare_bound(c, "largest_logit_lipschitz", logit, facts.loose)
+    compare_shares(c)
     observed = 0 if c["observed_lipschitz"] is None else number(c["observed_lipschitz"], "observed_lipschitz")
-    need(c["lipschitz"] is None or observed <= c["lipschitz"], f"observed_lipschitz = {float(observed)} is larger")
-    need(len(c) == 17 and type(c["version"]) is str, f"its fields are not those of schema 1: {sorted(c)}")
+    need(c["lipschitz"] is None or observed <= c["lipschitz"], f"observed_lipschitz = {observed} is above the bound")
+    return facts.loose
+
+def check_folder(certificate, folder):
+    """The certificate, and what in it could be smaller. Raises Unreadable or Refused. Every file is opened once, and all
+    of them before anything is judged."""
+    c, config = read_json(certificate), read_json(pathlib.Path(folder) / "config.json")
+    file, size = open_regular(pathlib.Path(folder) / "model.safetensors")
+    with file:
+        try:
+            return c, check(c, config, file, size)
+        except Refused:
+            raise
+        except Exception as error:  # whatever goes wrong from here on, nothing has been proved
+            raise Refused(repr(error)) from error
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("certificate", type=pathlib.Path)
+    parser.add_argument("--model", type=pathlib.Path, metavar="DIR", help="the folder of the other two files")
+    arguments = parser.parse_args()
+    try:
+        c, loose = check_folder(arguments.certificate, arguments.model or arguments.certificate.parent)
+    except Unreadable as error:
+        return str(error)
+    except Refused as error:
+        print("the certificate fails:", error)
+        return 3
     print("valid, not tight" if loose else "valid", *loose, sep="\n  ")
-    print(f"lipschitz {c['lipschitz']} (log10 {total}) for all inputs of norm at most {c['domain_radius']}")
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("certificate", type=pathlib.Path)
-parser.add_argument("--model", type=pathlib.Path, metavar="DIR", help="the folder of the other two files")
-a = parser.parse_args()
-folder = a.model or a.certificate.parent
-try:
-    files = [path.read_bytes() for path in (a.certificate, folder / "config.json", folder / "model.safetensors")]
-    try: texts = parse(files[0], "the certificate"), parse(files[1], "config.json")
-    except (ValueError, RecursionError) as error: sys.exit(f"a file is not JSON: {error}")
-    check(*texts, files[2])
-except OSError as error: sys.exit(str(error))
-except Exception as e: sys.exit(print("the certificate fails:", e if type(e) is AssertionError else repr(e)) or 3)
+    print(f"lipschitz {c['lipschitz']} (log10 {c['log10_lipschitz']}) for inputs of norm at most {c['domain_radius']}")
+    return 0
+
+if __name__ == "__main__":
+    sys.exit(main())

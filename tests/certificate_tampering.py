@@ -236,17 +236,17 @@ def text_for_a_number(f):
     entry["norm"] = repr(entry["norm"])
 
 
-@case(3)
+@case(1)
 def nan_for_a_number(f):
     f.entry("norm")["norm"] = math.nan
 
 
-@case(3)
+@case(1)
 def infinity_for_a_number(f):
     f.entry("norm")["norm"] = math.inf
 
 
-@case(3)
+@case(1)
 def number_beyond_double(f):
     f.entry("norm")["norm"] = "@"
     f.certificate_text = json.dumps(f.certificate).replace('"@"', "1e999")
@@ -405,7 +405,7 @@ def truncated_certificate(f):
     f.certificate_text = text[:len(text) // 2]
 
 
-@case(3)
+@case(1)
 def repeated_key(f):
     f.certificate_text = json.dumps(f.certificate)[:-1] + ', "attack_radius": 0}'
 

@@ -18,7 +18,7 @@ void expect_gradients(const std::function<at::Tensor()>& f, const std::vector<at
 // Weights of a module that is tested by itself, in float64, so that finite differences mean something.
 struct Bench {
   explicit Bench(const ModelOptions& model_options, at::ScalarType dtype = at::kDouble, uint64_t seed = 3)
-      : options(resolved(model_options)), weights(options, seed, dtype, params) {}
+      : options(resolved(model_options)), weights(options, {.seed = seed, .dtype = dtype}, params) {}
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   std::vector<at::Tensor> tensors(const at::Tensor& x) const;

@@ -222,4 +222,9 @@ class Model {
 std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uint64_t> seed,
                                   at::ScalarType dtype = at::kFloat);
 
+// With weights from elsewhere: `source` is asked for each in turn, by name and shape, and may throw. Nothing is allocated
+// for a weight that it does not give.
+using WeightSource = std::function<at::Tensor(const std::string& name, at::IntArrayRef shape)>;
+std::unique_ptr<Model> make_model_from(const WeightSource& source, const ModelOptions& options);
+
 }  // namespace bridle

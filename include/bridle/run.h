@@ -26,6 +26,9 @@ struct Run {
 // Throws InputError, saying what is missing.
 Run open_run(const std::filesystem::path& folder);
 
+// The same with a model that has been read from the folder already.
+Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model);
+
 // The run's data as it was trained on: "train", "validation" or "held_out". Throws InputError.
 std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& split);
 

@@ -26,8 +26,8 @@ struct SafetensorsFile {
 // Afterwards the path holds the whole file, or what it held before. Tensors may be on any device and of any strides;
 // they are laid out in the given order, so wider dtypes first keep every one of them aligned. The same input gives the
 // same bytes. Throws InputError for a name that comes twice, is "__metadata__" or not UTF-8, for a dtype outside the
-// list above, and for tensors that are not dense.
-void write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);
+// list above, and for tensors that are not dense. Returns the SHA-256 of the bytes it wrote.
+std::string write_safetensors(const std::filesystem::path& path, const SafetensorsFile& file);
 
 // Tensors of their own, on the CPU. Throws InputError, naming the tensor and the value, wherever the file strays from
 // the format: nothing is guessed, skipped or read past its end. Values are the caller's business: NaN is none of ours.

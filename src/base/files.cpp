@@ -35,6 +35,18 @@ int open_or_fail(const char* operation, const std::filesystem::path& path, int f
   return descriptor;
 }
 
+// Without waiting for whoever may write into a FIFO. Gives the size as well.
+int open_regular(const std::filesystem::path& path, uint64_t& size) {
+  const int descriptor = open_or_fail("read", path, O_RDONLY | O_NONBLOCK);
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    throw InputError("read", fmt::format("{} is not a regular file", path.string()));
+  }
+  size = static_cast<uint64_t>(status.st_size);
+  return descriptor;
+}
+
 void write_all(int descriptor, const std::filesystem::path& path, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -57,13 +69,7 @@ std::filesystem::path beside(const std::filesystem::path& path) {
 }  // namespace
 
 MappedFile::MappedFile(std::filesystem::path path, Access access) : path_(std::move(path)) {
-  const int descriptor = open_or_fail("read", path_, O_RDONLY);
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
-    throw InputError("read", fmt::format("{} is not a regular file", path_.string()));
-  }
-  size_ = static_cast<size_t>(status.st_size);
+  const int descriptor = open_regular(path_, size_);
   if (size_ > 0) {
     void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
     if (data == MAP_FAILED) {
@@ -87,6 +93,24 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
       size_(std::exchange(other.size_, 0)) {}
 
 std::string_view MappedFile::text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
+  descriptor_ = open_regular(path_, size_);
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+void InputFile::read(std::span<std::byte> out) {
+  while (!out.empty()) {
+    const ssize_t got = ::read(descriptor_, out.data(), out.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read", path_, errno);
+    if (got == 0)
+      throw InputError("read", fmt::format("{} became shorter while it was read; is somebody writing it?",
+                                           path_.string()));
+    out = out.subspan(static_cast<size_t>(got));
+  }
+}
 
 // Not O_APPEND: with it, Linux lets pwrite append too.
 OutputFile::OutputFile(std::filesystem::path path, Mode mode)
@@ -130,7 +154,15 @@ void OutputFile::close() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("write", path_, errno);
 }
 
-std::string read_file(const std::filesystem::path& path) { return std::string(MappedFile(path).text()); }
+std::string read_file(const std::filesystem::path& path, uint64_t largest) {
+  InputFile file(path);
+  if (file.size() > largest)
+    throw InputError(
+        "read", fmt::format("{} must have at most {} bytes, got {}", path.string(), largest, file.size()));
+  std::string text(file.size(), '\0');
+  file.read(std::as_writable_bytes(std::span(text)));
+  return text;
+}
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {
   write_file(path, [contents](OutputFile& file) { file.write(contents); });

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +28,26 @@ class MappedFile {
  private:
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
-  size_t size_ = 0;
+  uint64_t size_ = 0;
+};
+
+// A regular file that is opened once and read from its beginning to its end. Opening never waits: a FIFO or a device is
+// refused.
+class InputFile {
+ public:
+  explicit InputFile(std::filesystem::path path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  uint64_t size() const { return size_; }  // when it was opened
+  void read(std::span<std::byte> out);     // the next bytes; throws where the file has become shorter
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  uint64_t size_ = 0;
 };
 
 // A file being written, through a buffer. `close` syncs it to the disk; without it the destructor only lets go.
@@ -50,7 +71,9 @@ class OutputFile {
   std::string buffer_;
 };
 
-std::string read_file(const std::filesystem::path& path);
+// The whole file, as a copy that nobody else can change. Throws InputError for more than `largest` bytes, unread.
+std::string read_file(const std::filesystem::path& path,
+                      uint64_t largest = std::numeric_limits<uint64_t>::max());
 
 // Writes beside the path, syncs, renames: afterwards the path holds the old contents or the new ones, never a part.
 void write_file(const std::filesystem::path& path, std::string_view contents);

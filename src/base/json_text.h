@@ -1,7 +1,8 @@
-// JSON as it stands in a file: whole, and without keys that come twice, of which a reader and a program may see different
-// ones.
+// JSON as it stands in a file, read so strictly that no two readers can disagree about it. The rules are in
+// docs/certificate.md, "JSON texts".
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -9,11 +10,21 @@
 
 namespace bridle {
 
-// What makes readers of the text disagree, in words: a key that comes twice in one object; NaN or Infinity, which some take
-// for numbers; a number beyond a double. None in text that is just not JSON.
+constexpr size_t kLargestJson = size_t{1} << 22U;  // bytes of a text that is read into values
+constexpr size_t kDeepestJson = 16;                // objects and lists within one another
+constexpr size_t kMostKeys = 1000;  // of an object: ordered_json looks at all of them for every new one
+constexpr int64_t kLargestInteger = (int64_t{1} << 53U) - 1;  // beyond it some readers round
+
+// What is wrong with the text, in words; none where it keeps to the rules.
 std::optional<std::string> json_flaw(std::string_view text);
 
-// Throws InputError "[operation] origin: …" for text with a flaw and for text that is not JSON.
+// Throws InputError "[operation] origin: …" for text with a flaw.
 nlohmann::ordered_json parse_json(std::string_view text, const char* operation, const std::string& origin);
+
+// Equal in every key, value and type: 1 and 1.0 differ, the order of keys does not matter.
+bool same_json(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b);
+
+// A value for an error's message, cut where it is long.
+std::string shown(const nlohmann::ordered_json& value);
 
 }  // namespace bridle

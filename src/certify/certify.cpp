@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "bridle/error.h"
 #include "certify/fact_norms.h"
@@ -28,6 +29,13 @@ void ask_for_every_norm(const Model& model, Norms& norms) {
     if (is_matrix(param.role) && param.role != Role::head) norms.matrix(param);
 }
 
+// Padded rows of the head are part of the file, though no logit depends on them.
+void refuse_nonfinite(const Model& model, const char* operation) {
+  for (const Param& param : model.params())
+    if (!param.tensor.detach().isfinite().all().item<bool>())
+      throw PromiseError(operation, fmt::format("{} holds NaN or infinity", param.name));
+}
+
 // The writer's walk; the checker's starts from the stated radius.
 Walked walk_through(const Model& model, WeightNorms& norms, const UpperBound& attack_radius,
                     const Neighbourhood* near = nullptr) {
@@ -43,6 +51,9 @@ Walked walk_through(const Model& model, WeightNorms& norms, const UpperBound& at
 }
 
 CertifiedBound stated(const Walked& walked, double attack_radius, const RecordingNorms& norms) {
+  if (std::isinf(walked.domain.to_double()))
+    throw InputError("certify",
+                     fmt::format("the radius must leave the inputs' norm finite, got {}", attack_radius));
   CertifiedBound result{.token_radius = walked.token_radius.to_double(),
                         .attack_radius = attack_radius,
                         .domain_radius = walked.domain.to_double(),
@@ -78,6 +89,7 @@ CertifiedBound certify(const Model& model, double attack_radius) {
   if (!(attack_radius >= 0.0 && std::isfinite(attack_radius)))
     throw InputError("certify", fmt::format("a radius of {}; it cannot be negative", attack_radius));
   const at::NoGradGuard no_gradients;
+  refuse_nonfinite(model, "certify");
   RecordingNorms norms;
   return stated(walk_through(model, norms, attack_radius), attack_radius, norms);
 }
@@ -93,6 +105,7 @@ std::vector<std::string> check_bound(const Model& model, const CertifiedBound& s
   const auto refuse = [](const std::string& what) { throw PromiseError("check", what); };
   if (!(stated.attack_radius >= 0.0 && std::isfinite(stated.attack_radius)))
     refuse(fmt::format("attack_radius is {}", stated.attack_radius));
+  refuse_nonfinite(model, "check");
   StatedNorms norms(stated.weights);
   const UpperBound token_radius = model.input_bound(norms);
   if (!(stated.token_radius >= 0.0) || UpperBound(stated.token_radius) < token_radius)
@@ -124,12 +137,12 @@ std::vector<std::string> check_bound(const Model& model, const CertifiedBound& s
   compare("largest_logit_lipschitz", stated.largest_logit, walk.largest_logit);
   compare("lipschitz", stated.lipschitz, output.lipschitz);
   norms.refuse_unproved();
-  for (const WeightFacts& facts : stated.weights) {
-    const auto names = [&](const Param& param) { return param.name == facts.name; };
-    const bool tied_head = facts.name == "lm_head.weight" && model.options().tie_embeddings;
-    if (!tied_head && std::none_of(model.params().begin(), model.params().end(), names))
+  std::set<std::string> names;
+  for (const Param& param : model.params()) names.insert(param.name);
+  if (model.options().tie_embeddings) names.insert("lm_head.weight");
+  for (const WeightFacts& facts : stated.weights)
+    if (!names.contains(facts.name))
       refuse(fmt::format("an entry is about {}, which the model does not have", facts.name));
-  }
   return loose;
 }
 

@@ -35,9 +35,8 @@ bool proved(const NormQuestion& question, size_t i, double stated) {
 // ---- Into a certificate
 
 WeightFacts& RecordingNorms::entry(const Param& weight) {
-  const auto found =
-      std::find_if(facts_.begin(), facts_.end(), [&](const WeightFacts& f) { return f.name == weight.name; });
-  if (found != facts_.end()) return *found;
+  const auto [place, is_new] = places_.try_emplace(weight.name, facts_.size());
+  if (!is_new) return facts_[place->second];
   facts_.push_back({.name = weight.name, .shape = weight.tensor.sizes().vec(), .method = "sums"});
   return facts_.back();
 }
@@ -65,30 +64,26 @@ std::vector<double> RecordingNorms::head_scales(const Param& value, const Param&
 
 // What the walk did not ask for is not proved, so it may not be stated.
 void StatedNorms::refuse_unproved() const {
-  for (const WeightFacts& entry : facts_) {
-    for (const auto& [what, values] : entry.numbers) {
-      if (!proved_.contains(question_key(what, entry.name)))
-        throw PromiseError("check",
-                           fmt::format("{} of {} is stated, but nothing asks for it", what, entry.name));
+  for (const auto& [name, entry] : facts_) {
+    for (const auto& [what, values] : entry->numbers) {
+      if (!proved_.contains(question_key(what, name)))
+        throw PromiseError("check", fmt::format("{} of {} is stated, but nothing asks for it", what, name));
     }
-    if (!entry.scales.empty() && !scaled_.contains(entry.name))
-      throw PromiseError("check",
-                         fmt::format("scales of {} are stated, but nothing asks for them", entry.name));
+    if (!entry->scales.empty() && !scaled_.contains(name))
+      throw PromiseError("check", fmt::format("scales of {} are stated, but nothing asks for them", name));
   }
 }
 
-StatedNorms::StatedNorms(const std::vector<WeightFacts>& facts) : facts_(facts) {
-  std::set<std::string> names;
+StatedNorms::StatedNorms(const std::vector<WeightFacts>& facts) {
   for (const WeightFacts& entry : facts) {
-    if (!names.insert(entry.name).second)
+    if (!facts_.emplace(entry.name, &entry).second)
       throw PromiseError("check", fmt::format("there are two entries about {}", entry.name));
   }
 }
 
 const WeightFacts* StatedNorms::find(const std::string& name) const {
-  const auto found =
-      std::find_if(facts_.begin(), facts_.end(), [&](const WeightFacts& f) { return f.name == name; });
-  return found == facts_.end() ? nullptr : &*found;
+  const auto found = facts_.find(name);
+  return found == facts_.end() ? nullptr : found->second;
 }
 
 std::vector<UpperBound> StatedNorms::establish(const NormQuestion& question) {

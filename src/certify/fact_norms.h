@@ -23,12 +23,13 @@ class RecordingNorms : public WeightNorms {
  private:
   WeightFacts& entry(const Param& weight);
   std::vector<WeightFacts> facts_;
+  std::map<std::string, size_t> places_;  // of weights in facts_
 };
 
 // Answers with what is stated, once it is proved. Throws PromiseError for a number that is missing or too small.
 class StatedNorms : public WeightNorms {
  public:
-  explicit StatedNorms(const std::vector<WeightFacts>& facts);
+  explicit StatedNorms(const std::vector<WeightFacts>& facts);  // which it refers to
   std::vector<double> head_scales(const Param& value, const Param& output, int64_t heads,
                                   const Price& price) override;
   const std::vector<std::string>& loose() const { return loose_; }  // what could be smaller by a thousandth
@@ -39,7 +40,7 @@ class StatedNorms : public WeightNorms {
 
  private:
   const WeightFacts* find(const std::string& name) const;
-  const std::vector<WeightFacts>& facts_;
+  std::map<std::string, const WeightFacts*> facts_;        // by weight
   std::map<std::string, std::vector<UpperBound>> proved_;  // by weight and question
   std::set<std::string> scaled_;                           // weights whose scales were asked for
   std::vector<std::string> loose_;

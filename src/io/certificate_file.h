@@ -2,26 +2,19 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bridle/certify.h"
+#include "io/run_directory.h"
 
 namespace bridle {
 
-// The files that a certificate is about.
-struct ModelIdentity {
-  std::string sha256;             // of model.safetensors
-  nlohmann::ordered_json config;  // config.json
-};
-ModelIdentity identity_of(const std::filesystem::path& folder);
-
-// The model and the identity of just these bytes. Throws InputError where a file is not there, is damaged, or changes while
-// it is read.
-std::unique_ptr<Model> read_identified_model(const std::filesystem::path& folder, ModelIdentity& identity);
+constexpr int kCertificateSchema = 1;
+constexpr const char* kCertificateNorm = "RMS to RMS, largest over tokens";
+constexpr const char* kCertificateWeights = "model.safetensors";
 
 struct Certificate {
   std::string version;
@@ -38,13 +31,25 @@ Certificate certificate_of(const ModelIdentity& identity, const Model& model, co
 nlohmann::ordered_json to_json(const Certificate& certificate);
 void write_certificate(const std::filesystem::path& path, const Certificate& certificate);
 
+// A layer's part of log L; not finite where there are no parts, because L is 1 or 0.
+double layer_share(double log10, double before, double total);
+
+// Whether a number about a weight is one a head, in a list.
+bool states_list(const std::string& what);
+
 // Throws InputError for a file that is not JSON and PromiseError for one that is no certificate.
 Certificate read_certificate(const std::filesystem::path& path);
 
-// Everything that docs/certificate.md lists, for the model in `folder`. Throws PromiseError, naming what does not hold, and
-// InputError for files that are not there; returns what is larger than it needs to be.
-std::vector<std::string> check_certificate(const Certificate& certificate,
-                                           const std::filesystem::path& folder);
+// A certificate that holds, and what in it is larger than it needs to be, in words.
+struct CheckedCertificate {
+  Certificate certificate;
+  std::vector<std::string> loose;
+};
+
+// Everything that docs/certificate.md lists, for the model in `folder`. The three files are opened once each, all of them before
+// anything is judged. Throws InputError where one cannot be read, or is not JSON and should be; PromiseError, naming what
+// does not hold, for everything else.
+CheckedCertificate check_certificate(const std::filesystem::path& path, const std::filesystem::path& folder);
 
 // The key facts, for the metadata of the weight file itself.
 std::map<std::string, std::string> certificate_metadata(const CertifiedBound& bound);

@@ -1,18 +1,20 @@
 #include "io/run_directory.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
-#include "base/files.h"
 #include "base/json_text.h"
 #include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/safetensors.h"
+#include "io/safetensors_reader.h"
 #include "nn/model_options.h"
 
 namespace bridle {
@@ -24,8 +26,8 @@ constexpr const char* kTransformerType = "bridle";
 constexpr const char* kMlpType = "bridle_mlp";
 
 // What config.json may say besides: facts for other tools, which the model does not depend on.
-const std::set<std::string> kIgnored{"model_type", "architectures", "torch_dtype", "transformers_version",
-                                     "bridle_version"};
+const std::set<std::string> kForeignTexts{"torch_dtype", "transformers_version", "bridle_version"};
+constexpr const char* kForeignList = "architectures";
 
 struct ToJson {
   Json operator()(const std::vector<int64_t>* value) const { return *value; }
@@ -44,10 +46,9 @@ struct FromJson {
   bool operator()(double* out) const { return value.is_number() && take(out); }
   bool operator()(std::string* out) const { return value.is_string() && take(out); }
   bool operator()(std::vector<int64_t>* out) const {
-    for (const Json& entry : value) {
-      if (!entry.is_number_integer()) return false;
-    }
-    return value.is_array() && take(out);
+    return value.is_array() &&
+           std::all_of(value.begin(), value.end(), [](const Json& e) { return e.is_number_integer(); }) &&
+           take(out);
   }
   template <class T>
   bool take(T* out) const {
@@ -68,14 +69,67 @@ bool belongs(const std::string& key, const std::string& kind) {
   throw InputError("model", fmt::format("{}: {}", path.string(), what));
 }
 
-std::string shape_text(const at::Tensor& tensor) {
-  return fmt::format("[{}]", fmt::join(tensor.sizes(), ", "));
+// True for a key that the model does not depend on. Throws where its value is of another type than other tools write.
+bool is_foreign(const std::string& key, const Json& value, const std::filesystem::path& path) {
+  const bool text = kForeignTexts.contains(key);
+  if (!text && key != kForeignList) return key == "model_type";
+  const bool texts = value.is_array() &&
+                     std::all_of(value.begin(), value.end(), [](const Json& e) { return e.is_string(); });
+  if (text ? !value.is_string() : !texts)
+    refuse(path, fmt::format("{} = {} is of the wrong type", key, shown(value)));
+  return true;
 }
 
-std::vector<std::string> names_of(const std::vector<Param>& params) {
-  std::vector<std::string> names;
-  for (const Param& param : params) names.push_back(param.name);
-  return names;
+std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
+  const std::string meant = known.empty() ? "" : nearest_word(word, known);
+  return meant.empty() || meant == word ? "" : "; did you mean '" + meant + "'?";
+}
+
+InputError no_weight(const std::string& origin, const std::string& name, const std::vector<Param>& params) {
+  std::vector<std::string> known;
+  for (const Param& param : params) known.push_back(param.name);
+  return {"model",
+          fmt::format("{}: the model has no weight {}{}", origin, in_quotes(name), suggestion(name, known))};
+}
+
+InputError missing_weight(const std::string& origin, const std::string& name) {
+  return {"model", fmt::format("{}: {} is missing", origin, name)};
+}
+
+InputError other_shape(const std::string& origin, const std::string& name, at::IntArrayRef is,
+                       at::IntArrayRef asked) {
+  return {"model", fmt::format("{}: {} has shape [{}] and the model's configuration asks for [{}]", origin,
+                               name, fmt::join(is, ", "), fmt::join(asked, ", "))};
+}
+
+at::ScalarType common_dtype(const std::vector<SafetensorsEntry>& entries, const std::filesystem::path& path) {
+  if (entries.empty()) refuse(path, "it holds no weights");
+  const at::ScalarType dtype = entries.front().dtype;
+  for (const SafetensorsEntry& entry : entries)
+    if (entry.dtype != dtype)
+      refuse(path, fmt::format("{} is of another type than the weights before it", in_quotes(entry.name)));
+  if (!at::isFloatingType(dtype)) refuse(path, "its weights are not of a floating-point type");
+  return dtype;
+}
+
+// The model that the configuration asks for, with a tensor for each entry, in that order, whose values are to be read.
+std::unique_ptr<Model> empty_model(const ModelOptions& options, const std::vector<SafetensorsEntry>& entries,
+                                   const std::filesystem::path& path, std::vector<at::Tensor>& tensors) {
+  const at::ScalarType dtype = common_dtype(entries, path);
+  std::unordered_map<std::string_view, size_t> places;
+  for (size_t i = 0; i < entries.size(); ++i) places[entries[i].name] = i;
+  tensors.assign(entries.size(), {});
+  const auto give = [&](const std::string& name, at::IntArrayRef shape) {
+    const auto place = places.find(name);
+    if (place == places.end()) throw missing_weight(path.string(), name);
+    const SafetensorsEntry& entry = entries[place->second];
+    if (shape != entry.shape) throw other_shape(path.string(), name, entry.shape, shape);
+    return tensors[place->second] = at::empty(shape, dtype);
+  };
+  auto model = make_model_from(give, options);
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (!tensors[i].defined()) throw no_weight(path.string(), entries[i].name, model->params());
+  return model;
 }
 
 }  // namespace
@@ -88,43 +142,36 @@ nlohmann::ordered_json config_of(ModelOptions options) {
   return config;
 }
 
-void write_model(const Model& model, const std::filesystem::path& folder,
-                 const std::map<std::string, std::string>& metadata) {
-  const Json config = config_of(model.options());
+ModelIdentity write_model(const Model& model, const std::filesystem::path& folder,
+                          const std::map<std::string, std::string>& metadata) {
+  Json config = config_of(model.options());
   SafetensorsFile file{.metadata = metadata, .tensors = {}};
   file.metadata["format"] = "pt";  // what Hugging Face's tools look for
   for (const Param& param : model.params()) file.tensors.emplace_back(param.name, param.tensor.detach());
   write_file(folder / "config.json", config.dump(2) + "\n");
-  write_safetensors(folder / "model.safetensors", file);
-}
-
-ModelOptions read_model_options(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "config.json";
-  return options_from(parse_json(read_file(path), "model", path.string()), path);
+  return {.sha256 = write_safetensors(folder / "model.safetensors", file), .config = std::move(config)};
 }
 
 ModelOptions options_from(const nlohmann::ordered_json& config, const std::filesystem::path& path) {
   if (!config.is_object()) refuse(path, "it is not a JSON object");
   ModelOptions options;
-  const Json type = config.value("model_type", Json());
+  const auto stated = config.find("model_type");
+  const Json type = stated == config.end() ? Json() : *stated;
   if (type != kTransformerType && type != kMlpType)
-    refuse(path, fmt::format("model_type is {}; Bridle reads \"{}\" and \"{}\"", type.dump(),
+    refuse(path, fmt::format("model_type is {}; Bridle reads \"{}\" and \"{}\"", shown(type),
                              kTransformerType, kMlpType));
   options.kind = type == kMlpType ? "mlp" : "transformer";
   const Settings settings = model_settings(options);
   std::vector<std::string> known;
   for (const Setting& setting : settings) known.push_back(setting.key);
   for (const auto& [key, value] : config.items()) {
-    if (kIgnored.contains(key)) continue;
+    if (is_foreign(key, value, path)) continue;
     const auto setting =
         std::find_if(settings.begin(), settings.end(), [&k = key](const Setting& s) { return s.key == k; });
-    if (setting == settings.end() || !belongs(key, options.kind)) {
-      const std::string meant = nearest_word(key, known);
-      refuse(path, fmt::format("there is no key '{}'{}", key,
-                               meant.empty() || meant == key ? "" : "; did you mean '" + meant + "'?"));
-    }
+    if (setting == settings.end() || !belongs(key, options.kind))
+      refuse(path, fmt::format("there is no key {}{}", in_quotes(key), suggestion(key, known)));
     if (!std::visit(FromJson{value}, setting->place))
-      refuse(path, fmt::format("{} = {} is of the wrong type", key, value.dump()));
+      refuse(path, fmt::format("{} = {} is of the wrong type", key, shown(value)));
   }
   return resolved(options);
 }
@@ -132,52 +179,42 @@ ModelOptions options_from(const nlohmann::ordered_json& config, const std::files
 void load_weights_(const Model& model, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
                    const std::string& origin) {
   const at::NoGradGuard no_gradients;
-  const auto refuse_weight = [&](const std::string& what) {
-    return InputError("model", fmt::format("{}: {}", origin, what));
-  };
-  std::set<std::string> given;
+  std::unordered_map<std::string_view, const at::Tensor*> given;
+  std::unordered_set<std::string_view> known;
+  for (const Param& param : model.params()) known.insert(param.name);
   for (const auto& [name, tensor] : tensors) {
-    const auto& params = model.params();
-    const auto param =
-        std::find_if(params.begin(), params.end(), [&n = name](const Param& p) { return p.name == n; });
-    if (param == params.end()) {
-      const std::string meant = nearest_word(name, names_of(params));
-      throw refuse_weight(fmt::format("the model has no weight '{}'{}", name,
-                                      meant.empty() ? "" : "; did you mean '" + meant + "'?"));
-    }
-    if (tensor.sizes() != param->tensor.sizes())
-      throw refuse_weight(fmt::format("{} has shape {} and the model's configuration asks for {}", name,
-                                      shape_text(tensor), shape_text(param->tensor)));
+    if (!known.contains(name)) throw no_weight(origin, name, model.params());
+    given[name] = &tensor;
+  }
+  for (const Param& param : model.params()) {
+    const auto found = given.find(param.name);
+    if (found == given.end()) throw missing_weight(origin, param.name);
+    const at::Tensor& tensor = *found->second;
+    if (tensor.sizes() != param.tensor.sizes())
+      throw other_shape(origin, param.name, tensor.sizes(), param.tensor.sizes());
     if (!tensor.is_floating_point())
-      throw refuse_weight(fmt::format("{} is not of a floating-point type", name));
-    given.insert(name);
+      throw InputError("model", fmt::format("{}: {} is not of a floating-point type", origin, param.name));
   }
-  for (const Param& param : model.params()) {
-    if (!given.contains(param.name)) throw refuse_weight(fmt::format("{} is missing", param.name));
-  }
-  for (const Param& param : model.params()) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const auto& entry) { return entry.first == param.name; });
-    param.tensor.copy_(found->second);
-  }
+  for (const Param& param : model.params()) param.tensor.copy_(*given.at(param.name));
+}
+
+ModelFiles::ModelFiles(const std::filesystem::path& folder)
+    : config_path_(folder / "config.json"),
+      config_(parse_json(read_file(config_path_, kLargestJson), "model", config_path_.string())),
+      weights_(folder / "model.safetensors") {}
+
+StoredModel ModelFiles::read() {
+  const ModelOptions options = options_from(config_, config_path_);
+  SafetensorsReader reader(weights_, kLargestJson);
+  std::vector<at::Tensor> tensors;
+  StoredModel result{.model = empty_model(options, reader.entries(), weights_.path(), tensors),
+                     .identity = {}};
+  result.identity = {.sha256 = reader.read_into(tensors), .config = config_};
+  return result;
 }
 
 std::unique_ptr<Model> read_model(const std::filesystem::path& folder) {
-  return read_model(folder, read_model_options(folder));
-}
-
-std::unique_ptr<Model> read_model(const std::filesystem::path& folder, const ModelOptions& options) {
-  const std::filesystem::path path = folder / "model.safetensors";
-  const SafetensorsFile file = read_safetensors(path);
-  if (file.tensors.empty()) refuse(path, "it holds no weights");
-  const at::ScalarType dtype = file.tensors.front().second.scalar_type();
-  for (const auto& [name, tensor] : file.tensors) {
-    if (tensor.scalar_type() != dtype)
-      refuse(path, fmt::format("{} is of another type than the weights before it", name));
-  }
-  auto model = make_model(options, std::nullopt, dtype);
-  load_weights_(*model, file.tensors, path.string());
-  return model;
+  return ModelFiles(folder).read().model;
 }
 
 }  // namespace bridle

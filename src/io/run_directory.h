@@ -9,23 +9,48 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "bridle/nn.h"
 #include "bridle/tokenizer.h"
 
 namespace bridle {
 
-// config.json and model.safetensors. The weights are written as they are; metadata goes into the safetensors header.
-void write_model(const Model& model, const std::filesystem::path& folder,
-                 const std::map<std::string, std::string>& metadata = {});
+// What a stored model is, for a certificate to speak of.
+struct ModelIdentity {
+  std::string sha256;             // of model.safetensors
+  nlohmann::ordered_json config;  // config.json
+};
 
-// From a folder that Bridle, or anyone who keeps to the format, has written. Every weight must be there, nothing else, in the
-// right shape, in one dtype. Throws InputError.
+// config.json and model.safetensors. The weights are written as they are; metadata goes into the safetensors header. Returns
+// the identity of just the bytes that were written.
+ModelIdentity write_model(const Model& model, const std::filesystem::path& folder,
+                          const std::map<std::string, std::string>& metadata = {});
+
+struct StoredModel {
+  std::unique_ptr<Model> model;
+  ModelIdentity identity;  // of just the bytes that the model was made from
+};
+
+// The two files of a model, each opened once.
+class ModelFiles {
+ public:
+  // Throws InputError where a file is not there or is no regular file, and where config.json is not JSON.
+  explicit ModelFiles(const std::filesystem::path& folder);
+
+  // Once. Every weight must be there, nothing else, in the shape that the configuration asks for, in one dtype; all that is
+  // compared before data are read or memory is taken. Throws InputError.
+  StoredModel read();
+
+ private:
+  std::filesystem::path config_path_;
+  nlohmann::ordered_json config_;
+  InputFile weights_;
+};
+
+// From a folder that Bridle, or anyone who keeps to the format, has written. Throws InputError.
 std::unique_ptr<Model> read_model(const std::filesystem::path& folder);
 
-ModelOptions read_model_options(const std::filesystem::path& folder);
-
-// The same with a configuration from elsewhere; and config.json's content as such. `path` is for messages.
-std::unique_ptr<Model> read_model(const std::filesystem::path& folder, const ModelOptions& options);
+// config.json's content. `path` is for messages.
 nlohmann::ordered_json config_of(ModelOptions options);
 ModelOptions options_from(const nlohmann::ordered_json& config, const std::filesystem::path& path);
 

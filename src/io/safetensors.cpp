@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/checksum.h"
 #include "base/files.h"
 #include "base/nearest.h"
 #include "bridle/error.h"
@@ -68,7 +69,17 @@ std::string header_text(const SafetensorsFile& file, const Path& path) {
   return text;
 }
 
-void write_length(OutputFile& out, uint64_t length) {
+// Writes and hashes the same bytes.
+struct HashedOutput {
+  OutputFile& file;
+  Sha256 hash = {};
+  void write(std::span<const std::byte> bytes) {
+    hash.update(bytes);
+    file.write(bytes);
+  }
+};
+
+void write_length(HashedOutput& out, uint64_t length) {
   std::array<std::byte, 8> bytes{};
   for (std::byte& byte : bytes) {
     byte = static_cast<std::byte>(length & 0xff);
@@ -78,7 +89,7 @@ void write_length(OutputFile& out, uint64_t length) {
 }
 
 // Through a buffer of ours: so the code needs no pointer into a tensor, wherever that lives.
-void write_tensor(OutputFile& out, const at::Tensor& tensor) {
+void write_tensor(HashedOutput& out, const at::Tensor& tensor) {
   constexpr int64_t kChunk = int64_t{1} << 22;
   const at::Tensor bytes =
       tensor.to(at::kCPU).resolve_neg().contiguous().view({-1}).view(at::kByte);  // [n·element size]
@@ -104,13 +115,17 @@ const at::Tensor& SafetensorsFile::at(std::string_view name) const {
                                               in_quotes(nearest_word(name, names))));
 }
 
-void write_safetensors(const Path& path, const SafetensorsFile& file) {
+std::string write_safetensors(const Path& path, const SafetensorsFile& file) {
   const std::string text = header_text(file, path);
-  write_file(path, [&](OutputFile& out) {
+  std::string digest;
+  write_file(path, [&](OutputFile& plain) {
+    HashedOutput out{plain};
     write_length(out, text.size());
-    out.write(text);
+    out.write(std::as_bytes(std::span(text)));
     for (const auto& [name, tensor] : file.tensors) write_tensor(out, tensor);
+    digest = out.hash.digest();
   });
+  return digest;
 }
 
 SafetensorsFile read_safetensors(const Path& path) {

@@ -20,22 +20,6 @@ using Path = std::filesystem::path;
 
 static_assert(std::endian::native == std::endian::little, "tensors are copied as they lie in the file");
 
-constexpr size_t kLengthBytes = 8;
-
-std::string_view header_text(Bytes bytes, const Path& path) {
-  if (bytes.size() < kLengthBytes)
-    refuse_safetensors(path, fmt::format("{} bytes, but the header's length alone takes 8", bytes.size()));
-  uint64_t length = 0;
-  for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | std::to_integer<uint64_t>(bytes[i]);
-  if (length > kSafetensorsLargestHeader)
-    refuse_safetensors(path, fmt::format("a header of {} bytes, more than the {} that the format allows",
-                                         length, kSafetensorsLargestHeader));
-  bytes = bytes.subspan(kLengthBytes);
-  if (length > bytes.size())
-    refuse_safetensors(path, fmt::format("a header of {} bytes, but only {} follow", length, bytes.size()));
-  return {reinterpret_cast<const char*>(bytes.data()), length};
-}
-
 void check_entry(const SafetensorsEntry& entry, uint64_t size, const Path& path) {
   const auto refuse = [&](const std::string& what) {
     refuse_safetensors(path, fmt::format("tensor {}: {}", in_quotes(entry.name), what));
@@ -49,25 +33,6 @@ void check_entry(const SafetensorsEntry& entry, uint64_t size, const Path& path)
   if (entry.end - entry.begin != *count)
     refuse(fmt::format("{} hold {} bytes, but {} of {} takes {}", place, entry.end - entry.begin, shape,
                        safetensors_from_dtype(entry.dtype).value(), *count));
-}
-
-// In the order of their bytes, each entry must begin where the one before ends; empty ones stand before others.
-void sort_and_check(std::vector<SafetensorsEntry>& entries, uint64_t size, const Path& path) {
-  for (const SafetensorsEntry& entry : entries) check_entry(entry, size, path);
-  std::stable_sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
-    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
-  });
-  uint64_t offset = 0;
-  for (const SafetensorsEntry& entry : entries) {
-    if (entry.begin != offset)
-      refuse_safetensors(
-          path, fmt::format("tensor {} begins at byte {}, {} byte {}, where the one before it ends",
-                            in_quotes(entry.name), entry.begin,
-                            entry.begin < offset ? "overlapping the bytes before" : "leaving a hole after",
-                            offset));
-    offset = entry.end;
-  }
-  if (offset != size) refuse_safetensors(path, fmt::format("{} bytes follow the last tensor", size - offset));
 }
 
 // Copied byte by byte, as the file need not align a tensor to its elements.
@@ -86,11 +51,47 @@ at::Tensor copy_tensor(const SafetensorsEntry& entry, Bytes data, const Path& pa
 
 }  // namespace
 
+size_t safetensors_header_length(Bytes first, uint64_t size, size_t largest, const Path& path) {
+  if (size < kSafetensorsLengthBytes)
+    refuse_safetensors(path, fmt::format("{} bytes, but the header's length alone takes 8", size));
+  uint64_t length = 0;
+  for (size_t i = kSafetensorsLengthBytes; i-- > 0;)
+    length = length << 8 | std::to_integer<uint64_t>(first[i]);
+  if (length > largest)
+    refuse_safetensors(
+        path, fmt::format("a header of {} bytes, more than the {} that are allowed", length, largest));
+  if (length > size - kSafetensorsLengthBytes)
+    refuse_safetensors(path, fmt::format("a header of {} bytes, but only {} follow", length,
+                                         size - kSafetensorsLengthBytes));
+  return length;
+}
+
+// In the order of their bytes, each entry must begin where the one before ends; empty ones stand before others.
+void sort_and_check_entries(std::vector<SafetensorsEntry>& entries, uint64_t size, const Path& path) {
+  for (const SafetensorsEntry& entry : entries) check_entry(entry, size, path);
+  std::stable_sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
+  });
+  uint64_t offset = 0;
+  for (const SafetensorsEntry& entry : entries) {
+    if (entry.begin != offset)
+      refuse_safetensors(
+          path, fmt::format("tensor {} begins at byte {}, {} byte {}, where the one before it ends",
+                            in_quotes(entry.name), entry.begin,
+                            entry.begin < offset ? "overlapping the bytes before" : "leaving a hole after",
+                            offset));
+    offset = entry.end;
+  }
+  if (offset != size) refuse_safetensors(path, fmt::format("{} bytes follow the last tensor", size - offset));
+}
+
 SafetensorsFile decode_safetensors(Bytes bytes, const Path& path) {
-  const std::string_view text = header_text(bytes, path);
-  SafetensorsHeader header = parse_safetensors_header(text, path);
-  const Bytes data = bytes.subspan(kLengthBytes + text.size());
-  sort_and_check(header.entries, data.size(), path);
+  const size_t length = safetensors_header_length(bytes, bytes.size(), kSafetensorsLargestHeader, path);
+  const Bytes text = bytes.subspan(kSafetensorsLengthBytes, length);
+  SafetensorsHeader header =
+      parse_safetensors_header({reinterpret_cast<const char*>(text.data()), text.size()}, path);
+  const Bytes data = bytes.subspan(kSafetensorsLengthBytes + length);
+  sort_and_check_entries(header.entries, data.size(), path);
   SafetensorsFile file{.metadata = std::move(header.metadata), .tensors = {}};
   for (const SafetensorsEntry& entry : header.entries)
     file.tensors.emplace_back(entry.name, copy_tensor(entry, data, path));

@@ -4,9 +4,9 @@
 
 namespace bridle {
 
-Mlp::Mlp(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype)
+Mlp::Mlp(const ModelOptions& options, const WeightOrigin& origin)
     : Model(options), activation_(options.mlp_activation, 1.0) {
-  Weights weights(options_, seed, dtype, params_);
+  Weights weights(options_, origin, params_);
   const std::vector<int64_t>& sizes = options.layer_sizes;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) {
     const bool last = i + 2 == sizes.size();

@@ -14,7 +14,7 @@ namespace bridle {
 
 class Mlp : public Model {
  public:
-  Mlp(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype);
+  Mlp(const ModelOptions& options, const WeightOrigin& origin);
   at::Tensor embed(const at::Tensor& pixels, Pass& pass) const override { return pixels.to(pass.dtype); }
   at::Tensor forward_from(const at::Tensor& pixels, Pass& pass) const override;
   std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets,

@@ -71,6 +71,12 @@ void check_transformer(const ModelOptions& o) {
             "softmax_scale, attention_output_scale, the alphas and final_scale must be finite");
 }
 
+std::unique_ptr<Model> model_from(const ModelOptions& options, const WeightOrigin& origin) {
+  const ModelOptions complete = resolved(options);
+  if (complete.kind == "mlp") return std::make_unique<Mlp>(complete, origin);
+  return std::make_unique<Transformer>(complete, origin);
+}
+
 }  // namespace
 
 ModelOptions resolved(ModelOptions options) {
@@ -111,9 +117,11 @@ ModelOptions resolved(ModelOptions options) {
 
 std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uint64_t> seed,
                                   at::ScalarType dtype) {
-  const ModelOptions complete = resolved(options);
-  if (complete.kind == "mlp") return std::make_unique<Mlp>(complete, seed, dtype);
-  return std::make_unique<Transformer>(complete, seed, dtype);
+  return model_from(options, {.seed = seed, .dtype = dtype});
+}
+
+std::unique_ptr<Model> make_model_from(const WeightSource& source, const ModelOptions& options) {
+  return model_from(options, {.given = source});
 }
 
 bool Model::fusible(const Pass& pass) const {

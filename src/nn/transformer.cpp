@@ -7,9 +7,8 @@
 
 namespace bridle {
 
-Transformer::Transformer(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype)
-    : Model(options) {
-  Weights weights(options_, seed, dtype, params_);
+Transformer::Transformer(const ModelOptions& options, const WeightOrigin& origin) : Model(options) {
+  Weights weights(options_, origin, params_);
   const bool convex = options.residual == "convex";
   weights.attention_residuals_after = weights.mlp_residuals_after = options.num_hidden_layers;
   embedding_ = std::make_unique<Embedding>(weights);

@@ -18,7 +18,7 @@ namespace bridle {
 
 class Transformer : public Model {
  public:
-  Transformer(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype);
+  Transformer(const ModelOptions& options, const WeightOrigin& origin);
   at::Tensor embed(const at::Tensor& tokens, Pass& pass) const override {
     return embedding_->embed(tokens, pass);
   }

@@ -20,25 +20,26 @@ at::Tensor semi_orthogonal(const at::Tensor& gaussian) {
 }  // namespace
 
 at::Tensor Weights::normal(at::IntArrayRef shape) const {
-  return random_normal(shape, {.seed = *seed_, .stream = Stream::initial_weights, .step = params_.size()},
-                       at::kDouble);
+  return random_normal(
+      shape, {.seed = *origin_.seed, .stream = Stream::initial_weights, .step = params_.size()}, at::kDouble);
 }
 
 Param Weights::add(const std::string& name, Role role, const at::Tensor& values) {
-  params_.push_back({.name = name,
-                     .tensor = values.to(dtype_).contiguous().requires_grad_(true),
-                     .role = role,
-                     .attention_residuals_after = attention_residuals_after,
-                     .mlp_residuals_after = mlp_residuals_after});
+  params_.push_back(
+      {.name = name,
+       .tensor = (origin_.given ? values : values.to(origin_.dtype)).contiguous().requires_grad_(true),
+       .role = role,
+       .attention_residuals_after = attention_residuals_after,
+       .mlp_residuals_after = mlp_residuals_after});
   return params_.back();
 }
 
-Param Weights::add_zero(const std::string& name, Role role, at::IntArrayRef shape) {
-  return add(name, role, at::zeros(shape, dtype_));
+Param Weights::add_plain(const std::string& name, Role role, at::IntArrayRef shape) {
+  return add(name, role, origin_.given ? origin_.given(name, shape) : at::zeros(shape, origin_.dtype));
 }
 
 Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t in) {
-  if (!seed_) return add_zero(name, role, {out, in});
+  if (is_plain()) return add_plain(name, role, {out, in});
   const bool ends_branch = role == Role::attention_output || role == Role::mlp_down;
   if (options_.initialization == "normal") {
     const double branches = 2.0 * static_cast<double>(options_.num_hidden_layers);
@@ -50,13 +51,14 @@ Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t i
 }
 
 Param Weights::table(const std::string& name, Role role, int64_t rows, int64_t columns) {
-  if (!seed_) return add_zero(name, role, {rows, columns});
+  if (is_plain()) return add_plain(name, role, {rows, columns});
   const at::Tensor values = normal({rows, columns});
   if (options_.initialization == "normal") return add(name, role, values.mul(0.02));
   return add(name, role, values.div(values.square().mean(1, /*keepdim=*/true).sqrt()));
 }
 
 Param Weights::vector(const std::string& name, Role role, at::IntArrayRef shape, double value) {
+  if (origin_.given) return add_plain(name, role, shape);
   return add(name, role, at::full(shape, value, at::kDouble));
 }
 

@@ -2,17 +2,24 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bridle/nn.h"
 
 namespace bridle {
 
+// Where a model's weights come from: initial values, or given ones.
+struct WeightOrigin {
+  std::optional<uint64_t> seed = {};  // none: every weight is zero
+  at::ScalarType dtype = at::kFloat;
+  WeightSource given = {};  // asked for every weight, instead of seed and dtype, where there is one
+};
+
 class Weights {
  public:
-  Weights(const ModelOptions& options, std::optional<uint64_t> seed, at::ScalarType dtype,
-          std::vector<Param>& params)
-      : options_(options), seed_(seed), dtype_(dtype), params_(params) {}
+  Weights(const ModelOptions& options, WeightOrigin origin, std::vector<Param>& params)
+      : options_(options), origin_(std::move(origin)), params_(params) {}
 
   // Facts about residuals after the weights to come; see Param.
   int64_t attention_residuals_after = 0;
@@ -29,11 +36,11 @@ class Weights {
 
  private:
   Param add(const std::string& name, Role role, const at::Tensor& values);
-  Param add_zero(const std::string& name, Role role, at::IntArrayRef shape);
+  Param add_plain(const std::string& name, Role role, at::IntArrayRef shape);  // given, or zero
+  bool is_plain() const { return origin_.given || !origin_.seed; }
   at::Tensor normal(at::IntArrayRef shape) const;
   const ModelOptions& options_;
-  std::optional<uint64_t> seed_;  // none: every weight is zero, to be loaded
-  at::ScalarType dtype_;
+  WeightOrigin origin_;
   std::vector<Param>& params_;
 };
 

@@ -10,7 +10,9 @@
 
 namespace bridle {
 
-Run open_run(const std::filesystem::path& folder) {
+namespace {
+
+void refuse_what_is_no_run(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder))
     throw InputError("run", fmt::format("{} is not a folder; name a run's folder, such as runs/quickstart",
                                         folder.string()));
@@ -23,9 +25,20 @@ Run open_run(const std::filesystem::path& folder) {
             "{} has no model.safetensors: the run has not saved yet; go on with bridle train --resume {}",
             folder.string(), folder.string()));
   }
+}
+
+}  // namespace
+
+Run open_run(const std::filesystem::path& folder) {
+  refuse_what_is_no_run(folder);
+  return open_run(folder, read_model(folder));
+}
+
+Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model) {
+  refuse_what_is_no_run(folder);
   Run run{.folder = folder,
           .options = read_recipe(folder / "config.toml"),
-          .model = read_model(folder),
+          .model = std::move(model),
           .tokenizer = nullptr};
   if (std::filesystem::exists(folder / "vocab.json")) run.tokenizer = load_tokenizer(folder);
   return run;

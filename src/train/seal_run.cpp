@@ -84,8 +84,8 @@ SealResult seal_run(const fs::path& folder, const fs::path& out, std::optional<d
   }
   if (split) result.loss_after = result.changed.empty() ? result.loss_before : loss_of(run, split);
   make_folder(out);
-  write_model(*run.model, out, certificate_metadata(result.bound));
-  write_certificate(out / "certificate.json", certificate_of(identity_of(out), *run.model, result.bound));
+  const ModelIdentity sealed = write_model(*run.model, out, certificate_metadata(result.bound));
+  write_certificate(out / "certificate.json", certificate_of(sealed, *run.model, result.bound));
   for (const char* name : {"config.toml", "vocab.json", "merges.txt"})
     if (fs::exists(folder / name)) fs::copy_file(folder / name, out / name);
   return result;

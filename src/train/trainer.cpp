@@ -221,8 +221,8 @@ void Trainer::Parts::certify_now() {
     throw PromiseError("train",
                        fmt::format("the final bound is {}, above the budget of {}: please report this",
                                    bound.lipschitz.value, state.options.constraint.lipschitz));
-  write_model(*state.model, folder, certificate_metadata(bound));
-  write_certificate(folder / "certificate.json", certificate_of(identity_of(folder), *state.model, bound));
+  const ModelIdentity written = write_model(*state.model, folder, certificate_metadata(bound));
+  write_certificate(folder / "certificate.json", certificate_of(written, *state.model, bound));
 }
 
 // Validation, and the bound of the weights as they are.

@@ -68,6 +68,35 @@ TEST(Files, SayWhatIsMissing) {
   EXPECT_ERROR(write_file("/no/such/folder/file", "x"), InputError, "/no/such/folder");
 }
 
+TEST(Files, ThatAreFifosAreRefusedWithoutWaiting) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
+  EXPECT_ERROR(read_file(folder / "fifo"), InputError, "is not a regular file");
+  EXPECT_ERROR(MappedFile(folder / "fifo"), InputError, "is not a regular file");
+  EXPECT_ERROR(InputFile(folder / "fifo"), InputError, "is not a regular file");
+  EXPECT_ERROR(read_file(folder), InputError, "is not a regular file");
+}
+
+TEST(Files, AreReadOnceWhateverHappensToTheirNames) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "first");
+  InputFile file(folder / "file");
+  write_file(folder / "file", "another");
+  EXPECT_EQ(file.size(), 5U);
+  std::string text(5, ' ');
+  file.read(std::as_writable_bytes(std::span(text)));
+  EXPECT_EQ(text, "first");
+  EXPECT_ERROR(file.read(std::as_writable_bytes(std::span(text))), InputError, "became shorter");
+}
+
+TEST(Files, ThatAreTooLargeAreNotRead) {
+  const TemporaryFolder folder;
+  write_file(folder / "file", "12345");
+  EXPECT_EQ(read_file(folder / "file", 5), "12345");
+  std::filesystem::resize_file(folder / "file", uint64_t{1} << 40U);
+  EXPECT_ERROR(read_file(folder / "file", 5), InputError, "must have at most 5 bytes, got 1099511627776");
+}
+
 TEST(Files, HaveTheirHeadersWrittenLast) {
   const TemporaryFolder folder;
   OutputFile file(folder / "file");

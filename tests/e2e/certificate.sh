@@ -107,6 +107,10 @@ expect 1 "none.json" "$bridle" certify --check none.json
 expect 2 "sound or paper" "$bridle" certify run --formula other
 expect 2 "goes with --seal" "$bridle" certify run --lipschitz 3
 expect 1 "cannot be negative" "$bridle" certify run --radius -1
+mkdir far && cp mlp/config.json mlp/model.safetensors far/
+sed -i 's/"input_bound": 1.0/"input_bound": 1e308/' far/config.json
+expect 1 "must leave the inputs' norm finite" "$bridle" certify far --radius 1.79e308
+[ ! -e far/certificate.json ] || fail "an infinite domain has a certificate"
 expect 1 "a positive number" "$bridle" train recipe.toml --out other --lipschitz -1
 [ ! -e other ] || fail "a refused budget left a folder"
 # LayerNorm stretches without limit where its ε is 0.

@@ -2,9 +2,12 @@
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "base/checksum.h"
 #include "base/files.h"
 #include "bridle/error.h"
 #include "bridle/safetensors.h"
@@ -29,13 +32,12 @@ struct Certified {
         param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(0.3));
     }
     const CertifiedBound bound = certify(*model);
-    write_model(*model, folder, certificate_metadata(bound));
-    write_certificate(path(),
-                      certificate_of(identity_of(folder), *model, bound, 0.5 * bound.lipschitz.value));
+    const ModelIdentity written = write_model(*model, folder, certificate_metadata(bound));
+    write_certificate(path(), certificate_of(written, *model, bound, 0.5 * bound.lipschitz.value));
   }
   std::filesystem::path path() const { return folder / "certificate.json"; }
   Json json() const { return Json::parse(read_file(path())); }
-  std::vector<std::string> check() const { return check_certificate(read_certificate(path()), folder); }
+  std::vector<std::string> check() const { return check_certificate(path(), folder).loose; }
   // The certificate with a change made to it.
   void change(const std::function<void(Json&)>& edit) const {
     Json edited = json();
@@ -70,22 +72,24 @@ TEST(CertificateFiles, AreRefusedWhereTheyAreNotAboutTheFolder) {
   };
   refused([](Json& j) { j["weights"]["sha256"] = std::string(64, '0'); }, "SHA-256");
   refused([](Json& j) { j["weights"]["dtype"] = "BF16"; }, "the weights are F32");
-  refused([](Json& j) { j["weights"]["file"] = "other"; }, "weights are in other");
+  refused([](Json& j) { j["weights"]["file"] = "other"; },
+          "'file' must be \"model.safetensors\", got \"other\"");
   refused([](Json& j) { j["architecture"]["softmax_scale"] = 0.5; }, "another architecture");
-  refused([](Json& j) { j["formula"] = "paper"; }, "not those of a certificate");
-  refused([](Json& j) { j["certified"] = false; }, "not those of a certificate");
-  refused([](Json& j) { j["schema"] = 2; }, "schema is 2");
-  refused([](Json& j) { j.erase("layers"); }, "'layers' is missing");
-  refused([](Json& j) { j["lipschitz"] = "small"; }, "not a number");
-  refused([](Json& j) { j["lipschitz"] = nullptr, j["log10_lipschitz"] = nullptr; }, "both null");
+  refused([](Json& j) { j["formula"] = "paper"; }, "'formula' must be \"sound\", got \"paper\"");
+  refused([](Json& j) { j["certified"] = false; }, "'certified' must be true");
+  refused([](Json& j) { j["schema"] = 2; }, "'schema' must be 1, got 2");
+  refused([](Json& j) { j.erase("layers"); }, "must have 17 fields, got 16");
+  refused([](Json& j) { j["lipschitz"] = "small"; }, "must be a number");
+  refused([](Json& j) { j["lipschitz"] = nullptr, j["log10_lipschitz"] = nullptr; },
+          "must be null exactly where");
   refused([](Json& j) { j["observed_lipschitz"] = 2.0 * j["lipschitz"].get<double>(); }, "above the bound");
   refused([](Json& j) { j["layers"][1]["share"] = 0.9; }, "the share of");
   refused([](Json& j) { j["matrices"][0]["surprise"] = 1.0; }, "not known");
   refused([](Json& j) { j["matrices"][0]["shape"] = {1, 1}; }, "another shape");
-  refused([](Json& j) { j["matrices"][0]["method"] = "guess"; }, "which is not known");
-  refused([](Json& j) { j["certified_accuracy"] = 1.0; }, "no field of a certificate");
-  refused([](Json& j) { j["layers"][0]["note"] = 1; }, "'layers' holds something");
-  refused([](Json& j) { j["weights"]["note"] = 1; }, "'weights' holds something");
+  refused([](Json& j) { j["matrices"][0]["method"] = "guess"; }, "'method' must be \"sums\"");
+  refused([](Json& j) { j["certified_accuracy"] = 1.0; }, "must have 17 fields, got 18");
+  refused([](Json& j) { j["layers"][0]["note"] = 1; }, "a layer must have 6 fields, got 7");
+  refused([](Json& j) { j["weights"]["note"] = 1; }, "'weights' must have 3 fields, got 4");
   refused([](Json& j) { j["matrices"].back()["largest_entry"] = 0.0; }, "nothing asks for it");
   refused([](Json& j) { j["matrices"].back()["scales"] = {2.0, 1.0, 1.0, 1.0}; }, "nothing asks for them");
   EXPECT_TRUE(certified.check().empty());
@@ -96,7 +100,7 @@ TEST(CertificateFiles, AreNotSeenInTwoWays) {
   std::string text = read_file(certified.path());
   text.insert(1, "\"lipschitz\": 1.0, ");
   write_file(certified.path(), text);
-  EXPECT_ERROR(certified.check(), PromiseError, "'lipschitz' comes twice");
+  EXPECT_ERROR(certified.check(), InputError, "'lipschitz' comes twice");
 }
 
 TEST(CertificateFiles, AreRefusedForAConfigurationThatIsNone) {
@@ -115,9 +119,9 @@ TEST(CertificateFiles, SpeakOfFloat16AndBfloat16WeightsToo) {
     for (const Param& param : model->params())
       file.tensors.emplace_back(param.name, param.tensor.detach().to(dtype));
     write_safetensors(source.folder / "model.safetensors", file);
-    ModelIdentity identity;
-    const auto rounded = read_identified_model(source.folder, identity);
-    write_certificate(source.path(), certificate_of(identity, *rounded, certify(*rounded)));
+    const StoredModel rounded = ModelFiles(source.folder).read();
+    write_certificate(source.path(),
+                      certificate_of(rounded.identity, *rounded.model, certify(*rounded.model)));
     EXPECT_TRUE(source.check().empty());
   }
 }
@@ -131,7 +135,7 @@ TEST(CertificateFiles, AreRefusedForOtherWeightsAndConfigurations) {
   write_file(weights, flipped);
   EXPECT_ERROR(certified.check(), PromiseError, "SHA-256");
   write_file(weights, good.substr(0, good.size() - 4));
-  EXPECT_ERROR(certified.check(), PromiseError, "SHA-256");
+  EXPECT_ERROR(certified.check(), PromiseError, "go past the");
   write_file(weights, good);
   // Both agree on another model, which the file does not hold.
   certified.change([](Json& j) { j["architecture"]["num_hidden_layers"] = 3; });
@@ -139,6 +143,81 @@ TEST(CertificateFiles, AreRefusedForOtherWeightsAndConfigurations) {
   EXPECT_ERROR(certified.check(), PromiseError, "is missing");
   std::filesystem::remove(weights);
   EXPECT_ERROR(certified.check(), InputError, "model.safetensors");
+}
+
+// How often each file of a folder is opened, as the kernel sees it.
+class Opens {
+ public:
+  explicit Opens(const std::filesystem::path& folder) : descriptor_(::inotify_init1(IN_NONBLOCK)) {
+    ::inotify_add_watch(descriptor_, folder.c_str(), IN_OPEN);
+  }
+  ~Opens() { ::close(descriptor_); }
+  Opens(const Opens&) = delete;
+  Opens& operator=(const Opens&) = delete;
+  std::map<std::string, int> count() const {
+    std::map<std::string, int> result;
+    alignas(inotify_event) std::array<char, 65536> buffer{};
+    for (ssize_t size = ::read(descriptor_, buffer.data(), buffer.size()), at = 0; at < size;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      if (event->len > 0) ++result[event->name];
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+    return result;
+  }
+
+ private:
+  int descriptor_;
+};
+
+TEST(CertificateFiles, AreOpenedOnceAndSoAreTheModels) {
+  const Certified certified;
+  const Opens opens(certified.folder);
+  EXPECT_TRUE(certified.check().empty());
+  const std::map<std::string, int> once{
+      {"certificate.json", 1}, {"config.json", 1}, {"model.safetensors", 1}};
+  EXPECT_EQ(opens.count(), once);
+}
+
+TEST(CertificateFiles, SpeakOfTheBytesThatWereRead) {
+  const Certified first;
+  const Certified second(ModelOptions{.kind = "mlp", .layer_sizes = {8, 6, 3}});
+  ModelFiles files(first.folder);
+  for (const char* name : {"config.json", "model.safetensors"})  // both are replaced once they are open
+    write_file(first.folder / name, read_file(second.folder / name));
+  const StoredModel stored = files.read();
+  EXPECT_EQ(stored.model->options().kind, "transformer");
+  EXPECT_EQ(stored.identity.config, first.json()["architecture"]);
+  EXPECT_EQ(stored.identity.sha256, first.json()["weights"]["sha256"]);
+  EXPECT_ERROR(first.check(), PromiseError, "another architecture");
+}
+
+TEST(CertificateFiles, OfARunSpeakOfTheBytesThatWereWritten) {
+  const Certified certified;
+  const auto model = read_model(certified.folder);
+  const ModelIdentity written = write_model(*model, certified.folder);
+  EXPECT_EQ(written.sha256, sha256_of_file(certified.folder / "model.safetensors"));
+  EXPECT_EQ(written.config, Json::parse(read_file(certified.folder / "config.json")));
+}
+
+TEST(CertificateFiles, AreRefusedForNanInAPaddedRow) {
+  ModelOptions options = test::small_transformer();
+  options.real_vocab_size = options.vocab_size - 1;
+  const Certified certified(options);
+  const StoredModel stored = ModelFiles(certified.folder).read();
+  {
+    const at::NoGradGuard no_gradients;
+    for (const Param& param : stored.model->params())
+      if (param.role == Role::head) param.tensor[-1].fill_(std::nan(""));
+  }
+  EXPECT_ERROR(certify(*stored.model), PromiseError, "lm_head.weight holds NaN");
+  const ModelIdentity written = write_model(*stored.model, certified.folder);
+  certified.change([&](Json& j) { j["weights"]["sha256"] = written.sha256; });
+  EXPECT_ERROR(certified.check(), PromiseError, "lm_head.weight holds NaN");
+}
+
+TEST(CertificateFiles, AreAboutDomainsThatAreFinite) {
+  const auto model = make_model({.kind = "mlp", .layer_sizes = {4, 3}, .input_bound = 1e308}, 1);
+  EXPECT_ERROR(certify(*model, 1.79e308), InputError, "the radius must leave the inputs' norm finite");
 }
 
 TEST(CertificateFiles, ThatAreNotJsonAreTheUsersMistake) {

@@ -1,5 +1,7 @@
 #include "io/run_directory.h"
 
+#include <sys/stat.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -68,13 +70,16 @@ TEST(ModelFiles, AreReadStrictly) {
     write_file(folder / "config.json", config);
   };
   with_config([](auto& c) { c["model_type"] = "llama"; }, "model_type is \"llama\"");
+  with_config([](auto& c) { c["architectures"] = "Bridle"; },
+              "architectures = \"Bridle\" is of the wrong type");
+  with_config([](auto& c) { c["torch_dtype"] = 32; }, "torch_dtype = 32 is of the wrong type");
   with_config([](auto& c) { c["hiden_size"] = 3; }, "did you mean 'hidden_size'?");
   with_config([](auto& c) { c["hidden_size"] = "16"; }, "hidden_size = \"16\" is of the wrong type");
   with_config([](auto& c) { c["vocab_size"] = 12; },
               "model.embed_tokens.weight has shape [11, 16] and the model's configuration asks for [12, 16]");
   with_config([](auto& c) { c["num_hidden_layers"] = 3; },
               "model.layers.2.self_attn.q_proj.weight is missing");
-  with_config([](auto& c) { c["num_hidden_layers"] = 1; }, "the model has no weight 'model.layers.1.");
+  with_config([](auto& c) { c["num_hidden_layers"] = 1; }, "the model has no weight \"model.layers.1.");
   write_file(folder / "config.json", config.substr(0, 30));
   EXPECT_ERROR(read_model(folder), InputError, "truncated or damaged");
   write_file(folder / "config.json", config);
@@ -82,6 +87,35 @@ TEST(ModelFiles, AreReadStrictly) {
   file.tensors[2].second = file.tensors[2].second.to(at::kHalf);
   write_safetensors(folder / "model.safetensors", file);
   EXPECT_ERROR(read_model(folder), InputError, "is of another type");
+}
+
+// Nothing is allocated for what the file does not hold, so this ends at once: it would take terabytes.
+TEST(ModelFiles, HaveTheirShapesComparedFirst) {
+  const TemporaryFolder folder;
+  write_model(*make_model(test::small_transformer(), 3), folder);
+  const auto refused = [&](const char* config, const char* part) {
+    write_file(folder / "config.json", config);
+    EXPECT_ERROR(read_model(folder), InputError, part);
+  };
+  refused(R"({"model_type": "bridle", "hidden_size": 16, "vocab_size": 11, "max_position_embeddings": 8,
+              "num_hidden_layers": 16777216})",
+          "is missing");
+  refused(R"({"model_type": "bridle_mlp", "layer_sizes": [16777216, 16777216]})", "is missing");
+  refused(R"({"model_type": "bridle", "hidden_size": 4194304, "vocab_size": 16777216,
+              "max_position_embeddings": 8})",
+          "asks for [16777216, 4194304]");
+  std::filesystem::resize_file(folder / "model.safetensors", uint64_t{1} << 40U);
+  refused(R"({"model_type": "bridle_mlp", "layer_sizes": [2, 2]})", "bytes follow the last tensor");
+}
+
+TEST(ModelFiles, AreRegularFiles) {
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    const TemporaryFolder folder;
+    write_model(*make_model(test::small_transformer(), 3), folder);
+    std::filesystem::remove(folder / name);
+    ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
+    EXPECT_ERROR(read_model(folder), InputError, "is not a regular file");
+  }
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "nn/weights.h"
 
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include "bridle/error.h"
+#include "file_support.h"
 #include "nn_support.h"
 
 namespace bridle {
@@ -29,6 +32,20 @@ TEST(InitialWeights, AreNormalWhereNanogptIsMeant) {
   EXPECT_NEAR(values.std().item<double>(), 0.02, 0.001);
   const at::Tensor ends = bench.weights.matrix("y", Role::mlp_down, 100, 100).tensor;
   EXPECT_NEAR(ends.std().item<double>(), 0.01, 0.0005);  // two blocks, four branches
+}
+
+TEST(GivenWeights, AreAskedForByNameAndShapeAndKept) {
+  std::map<std::string, at::Tensor> given;
+  const auto give = [&](const std::string& name, at::IntArrayRef shape) {
+    return given[name] = at::full(shape, 0.5, at::kHalf);
+  };
+  const auto model = make_model_from(give, test::small_transformer());
+  ASSERT_EQ(given.size(), model->params().size());
+  for (const Param& param : model->params()) EXPECT_TRUE(param.tensor.is_same(given.at(param.name)));
+  const auto none = [](const std::string& name, at::IntArrayRef) -> at::Tensor {
+    throw InputError("test", "no " + name);
+  };
+  EXPECT_ERROR(make_model_from(none, test::small_transformer()), InputError, "no model.embed_tokens.weight");
 }
 
 }  // namespace
