@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "bridle/error.h"
 #include "kernels/cpu.h"
+#include "stop_signals.h"
 #include "verbs.h"
 
 namespace {
@@ -75,6 +76,9 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       return fail(1, "[write] standard output: not everything could be written");
     return 0;
+  } catch (const bridle::StoppedBySignal& stopped) {
+    std::fflush(stdout);
+    return stopped.exit_code;
   } catch (const CLI::ParseError& error) {
     const std::string meant = suggestion(app, argc, argv);
     if (meant.empty() || app.count("--help") > 0) return app.exit(error) == 0 ? 0 : 2;

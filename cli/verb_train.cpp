@@ -160,6 +160,7 @@ void train(const Flags& flags) {
   update_run_status(folder, summary.finished ? "finished" : "stopped");
   terminal.clear();
   print_summary(summary, folder, flags.json);
+  if (!summary.finished) end_by_signal();
 }
 
 }  // namespace
@@ -172,7 +173,9 @@ void add_train(CLI::App& app) {
       "  bridle train recipes/shakespeare_budget.toml --lipschitz 20\n"
       "  bridle train recipes/shakespeare_soft_cap.toml --set constraint.sigma_max=2 --out runs/two\n"
       "  bridle train recipes/quickstart.toml --out runs/q --resume auto     goes on if runs/q is a run\n"
-      "  bridle train --resume runs/two");
+      "  bridle train --resume runs/two\n"
+      "Exit codes: 0 the run is finished; 1 an error; 2 wrong usage; 3 a promised bound could not be kept;\n"
+      "130 SIGINT and 143 SIGTERM: the run is saved and not finished.");
   auto flags = std::make_shared<Flags>();
   verb->add_option("recipe", flags->recipe, "A TOML file; recipes/ has one for each experiment");
   verb->add_option("--lipschitz", flags->lipschitz,

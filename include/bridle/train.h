@@ -142,7 +142,8 @@ class Trainer {
   static std::unique_ptr<Trainer> resume(const std::filesystem::path& folder,
                                          const TrainListener& listener = {});
 
-  // To the last step, or until `stop` becomes true; saves before it returns.
+  // To the last step, or until `stop` becomes true; saves before it returns. A step that is not over when `stop` becomes true
+  // ends after the batch at work and is dropped: the resumed run begins it again.
   TrainSummary run(const std::atomic<bool>* stop = nullptr);
 
   const Model& model() const;

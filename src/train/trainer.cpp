@@ -263,7 +263,9 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
   int64_t saved = first;
   while (state.step < training.steps && !(stop != nullptr && stop->load())) {
     const auto begin = Clock::now();
-    const StepResult result = train_step_(state);
+    const auto step = train_step_(state, stop);
+    if (!step) break;
+    const StepResult& result = *step;
     const double rate = examples / seconds_since(begin);
     parts.summary.train_loss = result.loss;
     const double left = seconds_since(parts.started) / static_cast<double>(state.step - first) *

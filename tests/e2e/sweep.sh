@@ -47,6 +47,13 @@ kill -9 "$sweep"
 wait "$sweep" 2>/dev/null || true
 for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null || break; sleep 0.1; done
 pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && fail "workers outlive their sweep"
+# A signal ends the sweep with its own exit code: runs are left.
+"$bridle" sweep "$work/sweep.toml" --workers 1 --threads 1 >signal.log 2>&1 &
+sweep=$!
+for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && break; sleep 0.1; done
+kill -TERM "$sweep"
+code=0; wait "$sweep" || code=$?
+[ "$code" = 143 ] || fail "exit code $code for a sweep that SIGTERM ended: $(cat signal.log)"
 "$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >second.log 2>&1 &
 sweep=$!
 sleep 1

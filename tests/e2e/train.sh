@@ -77,13 +77,15 @@ for run in first middle writing; do
   same "$run"
 done
 
-# Signals save and exit cleanly.
+# Signals save, and the exit code tells a script that the run is not finished.
+declare -A codes=([INT]=130 [TERM]=143)
 for signal in INT TERM; do
   "$bridle" train recipe.toml --out "$signal" >"$signal.out" 2>&1 &
   pid=$!
   until [ -s "$signal/metrics.jsonl" ]; do :; done
   kill -s "$signal" $pid
-  wait $pid || fail "SIG$signal: exit code $?"
+  code=0; wait $pid || code=$?
+  [ $code = "${codes[$signal]}" ] || fail "SIG$signal: exit code $code"
   grep -q "go on with: bridle train --resume $signal" "$signal.out" || fail "SIG$signal: $(cat "$signal.out")"
   expect 0 "validation loss" "$bridle" train --resume "$signal"
   same "$signal"
@@ -96,9 +98,23 @@ cp recipe.toml signalled.toml
 "$bridle" train signalled.toml "${signalled[@]}" --out r_parts >/dev/null 2>&1 &
 pid=$!
 until [ -s r_parts/metrics.jsonl ]; do :; done
-kill -s INT $pid; wait $pid
+kill -s INT $pid; wait $pid || true
 expect 0 "validation loss" "$bridle" train --resume r_parts
 cmp r_whole/model.safetensors r_parts/model.safetensors || fail "a signal changed a run"
+
+# A signal in the middle of a step of many batches does not wait for all of them, and the step is done anew.
+accumulated=(--set training.accumulate=400 --set training.steps=2 --set training.log_every=1)
+"$bridle" train recipe.toml "${accumulated[@]}" --out a_whole >/dev/null 2>&1
+"$bridle" train recipe.toml "${accumulated[@]}" --out a_parts >/dev/null 2>&1 &
+pid=$!
+until [ -s a_parts/run.json ]; do :; done
+sleep 0.1
+kill -s TERM $pid
+code=0; wait $pid || code=$?
+[ $code = 143 ] || fail "a signal in the middle of a step: exit code $code"
+[ -d a_parts/state/step_00000000 ] || fail "the unfinished step was not dropped: $(ls a_parts/state)"
+expect 0 "validation loss" "$bridle" train --resume a_parts
+cmp a_whole/model.safetensors a_parts/model.safetensors || fail "a signal in the middle of a step changed the run"
 
 # A finished run that is resumed stays what it is; a refused command leaves it alone; two at once are refused.
 before=$(cat whole/metrics.jsonl whole/run.json | sha256sum)
