@@ -82,13 +82,14 @@ void store(const Settings& settings, const std::string& key, const toml::node& n
 }
 
 void store_table(const Settings& settings, const toml::table& table, const std::string& prefix,
-                 const std::string& origin) {
+                 const std::string& origin, std::set<std::string>& named) {
   for (const auto& [name, node] : table) {
     const std::string key = prefix + std::string(name.str());
     if (const toml::table* inner = node.as_table())
-      store_table(settings, *inner, key + ".", origin);
+      store_table(settings, *inner, key + ".", origin, named);
     else
       store(settings, key, node, origin);
+    if (!node.is_table()) named.insert(key);
   }
 }
 
@@ -103,8 +104,10 @@ toml::table parse(std::string_view text, const std::string& origin) {
 
 }  // namespace
 
-void read_toml(const Settings& settings, std::string_view text, const std::string& origin) {
-  store_table(settings, parse(text, origin), "", origin);
+std::set<std::string> read_toml(const Settings& settings, std::string_view text, const std::string& origin) {
+  std::set<std::string> named;
+  store_table(settings, parse(text, origin), "", origin, named);
+  return named;
 }
 
 void set_value(const Settings& settings, const std::string& assignment) {
@@ -143,6 +146,15 @@ std::string value_text(const Setting& setting) {
     }
   };
   return std::visit(Text{}, setting.place);
+}
+
+std::vector<SettingDifference> differences(const Settings& first, const Settings& second) {
+  std::vector<SettingDifference> found;
+  for (size_t i = 0; i < first.size(); ++i) {
+    SettingDifference difference{first[i].key, value_text(first[i]), value_text(second.at(i))};
+    if (difference.first != difference.second) found.push_back(std::move(difference));
+  }
+  return found;
 }
 
 std::string to_toml(const Settings& settings) {

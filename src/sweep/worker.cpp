@@ -22,11 +22,10 @@ namespace fs = std::filesystem;
 constexpr double kRadius = 36.0 / 255.0;  // ℓ2, that of most published figures for CIFAR-10
 constexpr uintmax_t kRoom = 16 << 20;     // bytes without which a failure is the disk's
 
-// A run that was cut short goes on from its checkpoint; one that has none begins again.
+// A run that was cut short goes on; one that was killed before it was a run begins again.
 std::unique_ptr<Trainer> open_trainer(const SweepRun& run, const fs::path& folder,
                                       const TrainListener& listener) {
-  if (fs::exists(folder / "state") && !fs::is_empty(folder / "state"))
-    return Trainer::resume(folder, listener);
+  if (fs::exists(folder / "config.toml")) return Trainer::resume(folder, listener);
   fs::remove_all(folder);
   make_folder(folder.parent_path());
   return std::make_unique<Trainer>(read_recipe(run.recipe, run.set), folder, listener);

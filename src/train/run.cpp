@@ -26,7 +26,7 @@ Run open_run(const std::filesystem::path& folder) {
             folder.string(), folder.string()));
   }
   Run run{.folder = folder,
-          .options = read_recipe(folder / "config.toml"),
+          .options = read_config(folder / "config.toml"),
           .model = read_model(folder),
           .tokenizer = nullptr};
   if (std::filesystem::exists(folder / "vocab.json")) run.tokenizer = load_tokenizer(folder);

@@ -116,6 +116,37 @@ code=0; wait $pid || code=$?
 expect 0 "validation loss" "$bridle" train --resume a_parts
 cmp a_whole/model.safetensors a_parts/model.safetensors || fail "a signal in the middle of a step changed the run"
 
+# The same command, over and over: it begins, goes on after a kill, and finds the run finished.
+again=("$bridle" train recipe.toml --set training.steps=60 --set optimizer.lr=0.3 --lipschitz 50 --out again --resume auto)
+"${again[@]}" >/dev/null 2>&1 &
+pid=$!
+until [ -e again/state/step_00000030 ]; do kill -0 $pid 2>/dev/null || fail "again ended before it could be killed"; done
+kill -9 $pid; wait $pid 2>/dev/null || true
+expect 0 "validation loss" "${again[@]}"
+weights=$(sha256sum <again/model.safetensors)
+expect 0 "validation loss" "${again[@]}"
+[ "$(sha256sum <again/model.safetensors)" = "$weights" ] || fail "a finished run changed when its command was repeated"
+expect 1 "training.seed = 1 instead of 0" "${again[@]}" --set training.seed=1
+sed 's/sigma_max = 2.0/sigma_max = 2.5/' recipe.toml >changed.toml
+expect 1 "constraint.sigma_max = 2.5 instead of 2.0" "$bridle" train changed.toml --out whole --resume auto
+expect 1 "optimizer.lr = 0.1 instead of 0.5" "$bridle" train --resume whole --set optimizer.lr=0.1
+expect 0 "validation loss" "$bridle" train --resume whole --set optimizer.lr=0.5
+expect 2 "do not go together" "$bridle" train --resume whole --out other_place
+
+# A checkpoint with one bit flipped is passed over, with a warning; the older one gives the same run.
+cp -r whole flipped
+python3 - flipped/state/step_00000200/state.safetensors <<'P'
+import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(-1000, 2)
+    byte = file.read(1)[0]
+    file.seek(-1, 1)
+    file.write(bytes([byte ^ 16]))
+P
+expect 0 "flipped/state/step_00000200/state.safetensors does not have the digest" "$bridle" train --resume flipped
+same flipped
+(cd flipped/state/step_00000200 && sha256sum --quiet -c SHA256SUMS) || fail "sha256sum does not agree with SHA256SUMS"
+
 # A finished run that is resumed stays what it is; a refused command leaves it alone; two at once are refused.
 before=$(cat whole/metrics.jsonl whole/run.json | sha256sum)
 expect 0 "validation loss" "$bridle" train --resume whole

@@ -1,5 +1,7 @@
 #include "train/checkpoint.h"
 
+#include <fmt/format.h>
+
 #include "base/files.h"
 #include "bridle/error.h"
 #include "file_support.h"
@@ -18,6 +20,7 @@ Checkpoint at_step(int64_t step) {
           .metrics_bytes = 3 * step,
           .repairs = 4,
           .seconds = 0.1,
+          .recipe = "[data]\nname = \"words\"\n",
           .tensors = {{}, {{"model/w", test::normal({5, 5}, 1)}}}};
 }
 
@@ -33,6 +36,7 @@ TEST(Checkpoints, KeepEverythingAndTheNewestTwo) {
   EXPECT_EQ(newest->metrics_bytes, 45);
   EXPECT_EQ(newest->repairs, 4);
   EXPECT_EQ(newest->seconds, 0.1);
+  EXPECT_EQ(newest->recipe, at_step(15).recipe);
   EXPECT_TRUE(newest->tensors.at("model/w").equal(test::normal({5, 5}, 1)));
 }
 
@@ -58,6 +62,54 @@ TEST(Checkpoints, FallBackToAnOlderOne) {
   EXPECT_NE(trouble.find("step_00000010/state.json"), std::string::npos);
   write_file(run / "state/step_00000005/state.safetensors", "short");
   EXPECT_ERROR(read_newest_checkpoint(run), InputError, "no checkpoint in");
+}
+
+// In every file of the newest one in turn, at its beginning, in its middle and at its end.
+TEST(Checkpoints, NoticeOneFlippedBit) {
+  const TemporaryFolder run;
+  write_checkpoint(run, at_step(5));
+  write_checkpoint(run, at_step(10));
+  const auto newest = run / "state/step_00000010";
+  const std::vector<std::string> names = entries(newest);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"SHA256SUMS", "config.toml", "state.json", "state.safetensors"}));
+  for (const std::string& name : names) {
+    const std::string whole = read_file(newest / name);
+    for (const size_t place : {size_t{0}, whole.size() / 2, whole.size() - 1}) {
+      std::string flipped = whole;
+      flipped[place] = static_cast<char>(flipped[place] ^ 1);
+      write_file(newest / name, flipped);
+      std::string trouble;
+      EXPECT_EQ(read_newest_checkpoint(run, &trouble)->step, 5) << name << ", byte " << place;
+      const std::string named = name == "SHA256SUMS" ? "step_00000010/" : "step_00000010/" + name;
+      EXPECT_NE(trouble.find(named), std::string::npos) << trouble;
+    }
+    std::filesystem::remove(newest / name);
+    std::string trouble;
+    EXPECT_EQ(read_newest_checkpoint(run, &trouble)->step, 5);
+    EXPECT_NE(trouble.find("step_00000010/" + name), std::string::npos) << trouble;
+    write_file(newest / name, whole);
+  }
+  EXPECT_EQ(read_newest_checkpoint(run)->step, 10);
+}
+
+TEST(Checkpoints, KeepTwoThatVerify) {
+  const TemporaryFolder run;
+  write_checkpoint(run, at_step(5));
+  write_checkpoint(run, at_step(10));
+  write_file(run / "state/step_00000010/SHA256SUMS", "");
+  write_checkpoint(run, at_step(7));  // the run went on from 5
+  EXPECT_EQ(entries(run / "state"), (std::vector<std::string>{"step_00000005", "step_00000007"}));
+}
+
+TEST(Checkpoints, AreLeftAloneWhereNoneVerifies) {
+  const TemporaryFolder run;
+  for (const int64_t step : {5, 10}) {
+    write_checkpoint(run, at_step(step));
+    write_file(run / fmt::format("state/step_{:08}", step) / "state.json", "{}");
+  }
+  EXPECT_ERROR(read_newest_checkpoint(run), InputError, "step_00000005/state.json");
+  EXPECT_EQ(entries(run / "state"), (std::vector<std::string>{"step_00000005", "step_00000010"}));
 }
 
 }  // namespace
