@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/nearest.h"
+#include "base/toml_text.h"
 #include "bridle/error.h"
 
 namespace bridle {
@@ -93,20 +93,11 @@ void store_table(const Settings& settings, const toml::table& table, const std::
   }
 }
 
-toml::table parse(std::string_view text, const std::string& origin) {
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw InputError("settings",
-                     fmt::format("{}, line {}: {}", origin, error.source().begin.line, error.description()));
-  }
-}
-
 }  // namespace
 
 std::set<std::string> read_toml(const Settings& settings, std::string_view text, const std::string& origin) {
   std::set<std::string> named;
-  store_table(settings, parse(text, origin), "", origin, named);
+  store_table(settings, parse_toml(text, "settings", origin), "", origin, named);
   return named;
 }
 
@@ -123,7 +114,9 @@ void set_value(const Settings& settings, const std::string& assignment) {
     **text = value;
     return;
   }
-  store(settings, key, *parse("value = " + value, origin).get("value"), origin);
+  if (value.find('\n') != std::string::npos)
+    throw InputError("settings", fmt::format("{}: a value is one line", origin));
+  store(settings, key, *parse_toml("value = " + value, "settings", origin).get("value"), origin);
 }
 
 std::string value_text(const Setting& setting) {

@@ -1,6 +1,5 @@
 // A sweep's file: groups, each with a recipe, fixed settings and grids.
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/toml_text.h"
 #include "bridle/error.h"
 #include "bridle/sweep.h"
 #include "bridle/train.h"
@@ -165,7 +165,7 @@ Group Reader::group(const toml::table& table, const Group& common, bool named) c
 // What a run depends on: the settings that the recipe names and those over it. Defaults that Bridle may gain later are not in it.
 std::string digest_of(const fs::path& recipe, const std::vector<std::string>& set) {
   std::map<std::string, std::string> values;
-  for (const auto& [section, node] : toml::parse(read_file(recipe))) {
+  for (const auto& [section, node] : parse_toml_file(recipe, "sweep")) {
     if (const toml::table* table = node.as_table())
       for (const auto& [key, entry] : *table)
         values[std::string(section.str()) + "." + std::string(key.str())] = text_of(entry);
@@ -202,12 +202,7 @@ void Reader::add_runs(const Group& group, std::vector<SweepRun>& runs) const {
 }
 
 Sweep Reader::read() {
-  toml::table table;
-  try {
-    table = toml::parse(read_file(file_));
-  } catch (const toml::parse_error& error) {
-    refuse(fmt::format("line {}: {}", error.source().begin.line, error.description()));
-  }
+  const toml::table table = parse_toml_file(file_, "sweep");
   check_keys(table, {"name", "recipe", "results", "folder", "keep", "take", "set", "grid", "group"},
              "the file");
   const std::string folder_name = fs::absolute(file_).lexically_normal().parent_path().filename().string();
