@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 
 #include "base/files.h"
+#include "base/library_error.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
 #include "bridle/sweep.h"
@@ -69,6 +71,18 @@ Cells measured(const fs::path& folder, const TrainSummary& summary) {
   return cells;
 }
 
+// Trains a run and measures it; none where it was asked to stop. Throws errors of Bridle's kinds alone, for people to read.
+std::optional<Cells> trained(const SweepRun& run, const fs::path& folder, const TrainListener& listener,
+                             const std::atomic<bool>* stop) {
+  try {
+    const TrainSummary summary = open_trainer(run, folder, listener)->run(stop);
+    if (!summary.finished) return std::nullopt;
+    return measured(folder, summary);
+  } catch (...) {
+    rethrow_translated("train");
+  }
+}
+
 // Tells the registry how far a run is, every few seconds.
 TrainListener reporter(Registry& registry, const std::string& key) {
   using Clock = std::chrono::steady_clock;
@@ -116,16 +130,16 @@ bool SweepRecord::train_one(const SweepRun& run, const SweepWorkerOptions& optio
   SweepStatus status = SweepStatus::done;
   Cells cells;
   try {
-    const TrainSummary summary = open_trainer(run, folder, reporter(*registry_, run.key))->run(options.stop);
-    if (!summary.finished) {
+    auto result = trained(run, folder, reporter(*registry_, run.key), options.stop);
+    if (!result) {
       registry_->release(run.key);
       return false;
     }
-    cells = measured(folder, summary);
+    cells = std::move(*result);
   } catch (const NumericError& error) {
     status = SweepStatus::diverged;
     cells["error"] = error.what();
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     if (fs::space(sweep_.folder).available < kRoom) {
       registry_->release(run.key);
       throw InputError("sweep", fmt::format("{}: the disk is full; make room, and start the sweep again ({})",
