@@ -42,6 +42,7 @@ assert facts["schema"] == 1 and facts["data"] == "random" and facts["tokens_per_
 assert set(facts["breakdown"]) == {"data", "forward", "backward", "optimizer", "constraint", "proof", "other"}
 assert 0 < facts["min_step_s"] <= facts["median_step_s"] <= facts["max_step_s"]
 assert abs(sum(facts["flop"].values()) / facts["flop_per_step"] - 1) < 1e-12
+assert 0 < facts["estimated_memory_bytes"] < 1.3 * facts["peak_memory_bytes"]
 assert facts["fraction_of_peak"] > 0 and facts["settings"]["model.vocab_size"] == 65
 CHECK
 
@@ -72,6 +73,15 @@ plain 1 "lacks a key" "$bridle" train tiny.toml --set data.name=broken
 printf 'recipe = "tiny.toml"\nfolder = "at_work"\n' >sweep.toml
 mkdir at_work; echo "no database" >at_work/sweep.db
 plain 1 "not a sweep's database" "$bridle" sweep sweep.toml
+
+# What cannot fit into memory is refused before it is tried, with the figure.
+for set in data.batch_size=1000000000 model.hidden_size=100000 data.sequence_length=10000000; do
+  plain 1 "GiB are available; lower" "$bridle" bench step tiny.toml --set "$set"
+done
+plain 1 "GiB are available; lower data.batch_size" "$bridle" train tiny.toml --set data.name=numbers --set data.batch_size=1000000000 --out large
+[ ! -e large ] || fail "a run that cannot fit left a folder"
+printf 'recipe = "tiny.toml"\n[grid]\n"optimizer.lr" = { log10 = [-1, 1], count = 1000000000 }\n' >many.toml
+plain 1 "count of at most 100000, got 1000000000" "$bridle" sweep status many.toml
 
 # Deep TOML is refused, wherever it comes from; it ended the process before.
 python3 -c 'print(".".join("a" * 60000) + " = 1")' >keys.toml
