@@ -148,10 +148,12 @@ void fit_to_tokens_(RunOptions& options, const DataSet& data) {
                     "them out, or pad vocab_size alone",
                     model.vocab_size, model.real_vocab_size, data.outputs));
   if (model.max_position_embeddings == 0) model.max_position_embeddings = options.data.sequence_length;
-  if (model.positions == "learned" && model.max_position_embeddings < options.data.sequence_length)
-    throw InputError("settings",
-                     fmt::format("model.max_position_embeddings = {} is less than data.sequence_length = {}",
-                                 model.max_position_embeddings, options.data.sequence_length));
+  if (model.max_position_embeddings < options.data.sequence_length)
+    throw InputError(
+        "settings",
+        fmt::format(
+            "model.max_position_embeddings must be at least data.sequence_length = {}, got {}; leave it out",
+            options.data.sequence_length, model.max_position_embeddings));
 }
 
 void check_range(const char* key, bool good, double value, const char* range) {

@@ -322,6 +322,10 @@ TEST(Trainer, SaysWhatIsWrongWithARecipe) {
   refused([](RunOptions& o) { o.model.kind = "mlp"; },
           "does not fit the data set 'words', which holds tokens");
   refused([](RunOptions& o) { o.model.vocab_size = 5; }, "model.vocab_size = 5 and");
+  refused([](RunOptions& o) { o.model.max_position_embeddings = 31; },
+          "model.max_position_embeddings must be at least data.sequence_length = 32, got 31");
+  refused([](RunOptions& o) { o.data.batch_size = 1'000'000'000; }, "lower data.batch_size");
+  refused([](RunOptions& o) { o.model.hidden_size = 100'000; }, "lower model.hidden_size");
   refused([](RunOptions& o) { o.data.order = "randon"; }, "did you mean 'random'?");
   refused([](RunOptions& o) { o.constraint.options.method = "soft_cup"; }, "soft_cap");
   refused([](RunOptions& o) { o.training.precision = "float16"; }, "training.precision = 'float16'");
