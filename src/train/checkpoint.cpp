@@ -19,7 +19,6 @@ namespace {
 
 using Path = std::filesystem::path;
 using Json = nlohmann::ordered_json;
-constexpr size_t kKept = 2;
 constexpr int kSchema = 1;
 constexpr const char* kFacts = "state.json";
 constexpr const char* kTensors = "state.safetensors";
@@ -108,7 +107,7 @@ Checkpoint read_checkpoint(const Path& folder) {
 
 }  // namespace
 
-void write_checkpoint(const Path& run, const Checkpoint& checkpoint) {
+void write_checkpoint(const Path& run, const Checkpoint& checkpoint, std::optional<int64_t> before) {
   const Path state = run / "state";
   const Path unfinished = state / ".unfinished";
   std::filesystem::remove_all(unfinished);  // what a killed run left
@@ -126,9 +125,8 @@ void write_checkpoint(const Path& run, const Checkpoint& checkpoint) {
   for (const char* name : kFiles) sums += sum_line(MappedFile(unfinished / name).bytes(), name);
   write_file(unfinished / kSums, sums);
   publish(unfinished, state / fmt::format("step_{:08}", checkpoint.step));
-  std::vector<Place> all = checkpoints(run);
-  for (; all.back().step > checkpoint.step; all.pop_back()) std::filesystem::remove_all(all.back().folder);
-  for (size_t i = 0; i + kKept < all.size(); ++i) std::filesystem::remove_all(all[i].folder);
+  for (const Place& place : checkpoints(run))
+    if (place.step != checkpoint.step && place.step != before) std::filesystem::remove_all(place.folder);
 }
 
 std::optional<Checkpoint> read_newest_checkpoint(const Path& run, std::string* trouble) {

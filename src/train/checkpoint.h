@@ -21,8 +21,10 @@ struct Checkpoint {
   SafetensorsFile tensors = {};  // "model/…", "optimizer/…", "constraint/…"
 };
 
-// Also removes checkpoints of later steps: a run stands before one of its checkpoints only where that one did not verify.
-void write_checkpoint(const std::filesystem::path& run, const Checkpoint& checkpoint);
+// Keeps it and the one before: that after step `before`, which the run wrote last or went on from. All others are removed: one that
+// is newer than `before` did not verify.
+void write_checkpoint(const std::filesystem::path& run, const Checkpoint& checkpoint,
+                      std::optional<int64_t> before);
 
 // The newest whose files have the digests that it states; what is wrong with newer ones is told. None where there is no
 // checkpoint at all. Throws InputError where there are some and none verifies. Nothing is removed.

@@ -40,7 +40,8 @@ struct Trainer::Parts {
   TrainListener listener;
   std::shared_ptr<const Source> validation;
   std::unique_ptr<MetricsFile> metrics;
-  double seconds_before = 0.0;  // trained before the last resume
+  std::optional<int64_t> last_checkpoint;  // the step of the one that was written, or gone on from
+  double seconds_before = 0.0;             // trained before the last resume
   Clock::time_point started = Clock::now();
   TrainSummary summary;
 
@@ -193,6 +194,7 @@ void Trainer::Parts::restore(const Checkpoint& checkpoint) {
   }
   state.loader->seek(checkpoint.loader_position);
   state.step = checkpoint.step;
+  last_checkpoint = checkpoint.step;
   seconds_before = checkpoint.seconds;
 }
 
@@ -222,7 +224,8 @@ void Trainer::Parts::save(bool due) {
       throw NumericError("train", fmt::format("{} is not finite at step {}; the last good checkpoint is kept",
                                               name, state.step));
   }
-  write_checkpoint(folder, checkpoint);
+  write_checkpoint(folder, checkpoint, last_checkpoint);
+  last_checkpoint = state.step;
   if (!due) state.constraints->prove_and_repair_();
   std::filesystem::remove(folder / "certificate.json");  // it is about other weights
   write_model(*state.model, folder);

@@ -27,7 +27,7 @@ Checkpoint at_step(int64_t step) {
 TEST(Checkpoints, KeepEverythingAndTheNewestTwo) {
   const TemporaryFolder run;
   EXPECT_FALSE(read_newest_checkpoint(run).has_value());
-  for (const int64_t step : {5, 10, 15}) write_checkpoint(run, at_step(step));
+  for (const int64_t step : {5, 10, 15}) write_checkpoint(run, at_step(step), step - 5);
   EXPECT_EQ(entries(run / "state"), (std::vector<std::string>{"step_00000010", "step_00000015"}));
   const auto newest = read_newest_checkpoint(run);
   ASSERT_TRUE(newest.has_value());
@@ -42,20 +42,20 @@ TEST(Checkpoints, KeepEverythingAndTheNewestTwo) {
 
 TEST(Checkpoints, SurviveAFullDisk) {
   const TemporaryFolder run;
-  write_checkpoint(run, at_step(5));
+  write_checkpoint(run, at_step(5), std::nullopt);
   {
     const FileSizeLimit limit(100);
-    EXPECT_ERROR(write_checkpoint(run, at_step(10)), InputError, "File too large");
+    EXPECT_ERROR(write_checkpoint(run, at_step(10), 5), InputError, "File too large");
   }
   EXPECT_EQ(read_newest_checkpoint(run)->step, 5);
-  write_checkpoint(run, at_step(10));
+  write_checkpoint(run, at_step(10), 5);
   EXPECT_EQ(read_newest_checkpoint(run)->step, 10);
 }
 
 TEST(Checkpoints, FallBackToAnOlderOne) {
   const TemporaryFolder run;
-  write_checkpoint(run, at_step(5));
-  write_checkpoint(run, at_step(10));
+  write_checkpoint(run, at_step(5), std::nullopt);
+  write_checkpoint(run, at_step(10), 5);
   write_file(run / "state/step_00000010/state.json", "{");
   std::string trouble;
   EXPECT_EQ(read_newest_checkpoint(run, &trouble)->step, 5);
@@ -67,8 +67,8 @@ TEST(Checkpoints, FallBackToAnOlderOne) {
 // In every file of the newest one in turn, at its beginning, in its middle and at its end.
 TEST(Checkpoints, NoticeOneFlippedBit) {
   const TemporaryFolder run;
-  write_checkpoint(run, at_step(5));
-  write_checkpoint(run, at_step(10));
+  write_checkpoint(run, at_step(5), std::nullopt);
+  write_checkpoint(run, at_step(10), 5);
   const auto newest = run / "state/step_00000010";
   const std::vector<std::string> names = entries(newest);
   EXPECT_EQ(names,
@@ -93,19 +93,24 @@ TEST(Checkpoints, NoticeOneFlippedBit) {
   EXPECT_EQ(read_newest_checkpoint(run)->step, 10);
 }
 
+// A run that went on from an older one keeps that, and not the damaged one, until it has written two.
 TEST(Checkpoints, KeepTwoThatVerify) {
   const TemporaryFolder run;
-  write_checkpoint(run, at_step(5));
-  write_checkpoint(run, at_step(10));
-  write_file(run / "state/step_00000010/SHA256SUMS", "");
-  write_checkpoint(run, at_step(7));  // the run went on from 5
-  EXPECT_EQ(entries(run / "state"), (std::vector<std::string>{"step_00000005", "step_00000007"}));
+  for (const int64_t next : {7, 10, 12}) {
+    write_checkpoint(run, at_step(5), std::nullopt);
+    write_checkpoint(run, at_step(10), 5);
+    write_file(run / "state/step_00000010/SHA256SUMS", "");
+    write_checkpoint(run, at_step(next), 5);
+    EXPECT_EQ(entries(run / "state"),
+              (std::vector<std::string>{"step_00000005", fmt::format("step_{:08}", next)}));
+    EXPECT_EQ(read_newest_checkpoint(run)->step, next);
+  }
 }
 
 TEST(Checkpoints, AreLeftAloneWhereNoneVerifies) {
   const TemporaryFolder run;
   for (const int64_t step : {5, 10}) {
-    write_checkpoint(run, at_step(step));
+    write_checkpoint(run, at_step(step), 5);
     write_file(run / fmt::format("state/step_{:08}", step) / "state.json", "{}");
   }
   EXPECT_ERROR(read_newest_checkpoint(run), InputError, "step_00000005/state.json");

@@ -147,6 +147,11 @@ TEST(Trainer, RefusesABudgetThatCannotBeKept) {
   options.constraint.options.method = "soft_cap";
   options.constraint.lipschitz = -1.0;
   EXPECT_ERROR(Trainer(options, data / "run"), InputError, "a positive number");
+  options.constraint.lipschitz = 6.2e-6;  // as docs/training.md has it: 10⁻⁴·(1/2)⁴ with every cap at 10⁻⁴
+  options.model.final_scale = options.model.softmax_scale = 1.0;
+  options.model.attention_alpha = options.model.mlp_alpha = 0.5;
+  EXPECT_ERROR(Trainer(options, data / "run"), InputError,
+               "cannot be met: with every cap at 0.0001 this model's bound is still 6.25");
   options.constraint.lipschitz = 1e-3;
   options.model.tie_embeddings = true;
   EXPECT_ERROR(Trainer(options, data / "run"), InputError, "cannot be met");
