@@ -1,13 +1,14 @@
 // The command line: one verb, one function; errors become one line and an exit code here and nowhere else.
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
+#include "base/library_error.h"
 #include "base/nearest.h"
 #include "bridle/error.h"
 #include "kernels/cpu.h"
+#include "stop_signals.h"
 #include "verbs.h"
 
 namespace {
@@ -53,6 +54,29 @@ int fail(int code, const char* message) {
   return code;
 }
 
+// "data import": the words of the command that named a verb.
+std::string operation_of(const CLI::App& app) {
+  std::string words;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    words += (words.empty() ? "" : " ") + at->get_name();
+  }
+  return words.empty() ? "bridle" : words;
+}
+
+// Of the exception that is being handled.
+int report_error(const std::string& operation) {
+  try {
+    bridle::rethrow_translated(operation);
+  } catch (const bridle::UsageError& error) {
+    return fail(2, error.what());
+  } catch (const bridle::PromiseError& error) {
+    return fail(3, error.what());
+  } catch (const bridle::Error& error) {
+    return fail(1, error.what());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only for want of memory
@@ -75,17 +99,14 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       return fail(1, "[write] standard output: not everything could be written");
     return 0;
+  } catch (const bridle::StoppedBySignal& stopped) {
+    std::fflush(stdout);
+    return stopped.exit_code;
   } catch (const CLI::ParseError& error) {
     const std::string meant = suggestion(app, argc, argv);
     if (meant.empty() || app.count("--help") > 0) return app.exit(error) == 0 ? 0 : 2;
     return error.get_exit_code() == 0 ? app.exit(error) : fail(2, meant.c_str());
-  } catch (const bridle::UsageError& error) {
-    return fail(2, error.what());
-  } catch (const bridle::PromiseError& error) {
-    return fail(3, error.what());
-  } catch (const c10::Error& error) {  // LibTorch's own, without its backtrace
-    return fail(1, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return fail(1, error.what());
+  } catch (...) {
+    return report_error(operation_of(app));
   }
 }

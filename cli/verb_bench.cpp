@@ -10,6 +10,7 @@
 #include "base/quantile.h"
 #include "kernels/cpu.h"
 #include "train/bench_step.h"
+#include "train/memory_estimate.h"
 #include "train/options.h"
 #include "verbs.h"
 
@@ -93,6 +94,7 @@ Json facts_of(const Flags& flags, const StepBench& bench) {
           {"breakdown", breakdown_of(bench, 1.0)},
           {"breakdown_share", breakdown_of(bench, step)},
           {"peak_memory_bytes", peak_memory()},
+          {"estimated_memory_bytes", memory_estimate(bench.options, at::get_num_threads()).total()},
           {"settings", settings_of(bench.options)}};
 }
 
@@ -117,7 +119,8 @@ void print_plain(const Json& facts) {
        fmt::format("{:.4g} GFLOP/s in bfloat16, {:.4g} in float32; the step reaches {:.1f} % of the first",
                    1e-9 * number("peak_flops"), 1e-9 * number("peak_flops_float32"),
                    100.0 * number("fraction_of_peak")));
-  line("memory", fmt::format("{:.0f} MB at most", 1e-6 * number("peak_memory_bytes")));
+  line("memory", fmt::format("{:.0f} MB at most; {:.0f} MB were estimated, without the program itself",
+                             1e-6 * number("peak_memory_bytes"), 1e-6 * number("estimated_memory_bytes")));
   fmt::print("\n{:<14}{:>10}{:>10}{:>12}\n", "", "ms", "share", "GFLOP");
   for (const auto& [part, seconds] : facts.at("breakdown").items()) {
     const Json& flop = facts.at("flop");

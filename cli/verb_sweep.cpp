@@ -139,8 +139,10 @@ class Workers {
     int state = 0;
     for (pid_t child; (child = waitpid(-1, &state, WNOHANG)) > 0;) {
       running_.erase(child);
-      if (WIFEXITED(state) && WEXITSTATUS(state) != 0) failed_ = true;
-      if (!WIFSIGNALED(state) || stop_requested) continue;
+      const int code = WIFEXITED(state) ? WEXITSTATUS(state) : 0;
+      const bool signalled = WIFSIGNALED(state) || code > 128;  // killed, or asked to save and end
+      if (code != 0 && !signalled) failed_ = true;
+      if (!signalled || stop_requested) continue;
       constexpr int most = 12;
       if (++killed_ > most)
         failed_ = true;
@@ -227,6 +229,11 @@ void supervise(const Sweep& sweep, const Flags& flags) {
   if (workers.failed())
     throw InputError(
         "sweep", "workers ended with an error or were killed again and again; their messages stand above");
+  if (left > 0 && stop_requested) end_by_signal();
+  if (left > 0)
+    throw InputError("sweep", fmt::format("another process is at work on {} of the runs; when it has ended, "
+                                          "start the sweep again",
+                                          left));
 }
 
 void work(const Flags& flags) {
@@ -234,6 +241,7 @@ void work(const Flags& flags) {
   stop_on_signals(/*second_ends=*/false);
   if (getppid() != flags.worker_of) return;
   SweepRecord(read_sweep(flags.first)).work({.commit = BRIDLE_COMMIT, .stop = &stop_requested});
+  if (stop_requested) end_by_signal();
 }
 
 void sweep_verb(const Flags& flags) {
@@ -260,7 +268,9 @@ void add_sweep(CLI::App& app) {
       "  bridle sweep experiments/shakespeare/sweep.toml --workers 2\n"
       "  bridle sweep status experiments/shakespeare/sweep.toml\n"
       "  bridle sweep export experiments/shakespeare/sweep.toml --csv all.csv\n"
-      "A sweep that was stopped or killed goes on with the same command.");
+      "A sweep that was stopped or killed goes on with the same command.\n"
+      "Exit codes: 0 nothing is left to do; 1 an error; 2 wrong usage; 130 SIGINT and 143 SIGTERM: runs are "
+      "left.");
   auto flags = std::make_shared<Flags>();
   verb->add_option("what", flags->first, "SWEEP.toml; or status or export, and SWEEP.toml")->required();
   verb->add_option("file", flags->second, "SWEEP.toml, after status or export");

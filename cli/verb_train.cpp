@@ -37,13 +37,36 @@ fs::path free_folder(const fs::path& recipe) {
   return folder;
 }
 
-// The run to go on with, if that is what the flags ask for.
-std::optional<fs::path> folder_to_resume(const Flags& flags) {
-  if (flags.resume.empty()) return std::nullopt;
-  if (flags.resume != "auto") return fs::path(flags.resume);
-  const fs::path folder =
-      flags.out.empty() ? fs::path("runs") / fs::path(flags.recipe).stem() : fs::path(flags.out);
-  return fs::exists(folder / "config.toml") ? std::optional(folder) : std::nullopt;
+// With --resume auto always the same one, so that the command can be repeated.
+fs::path folder_of(const Flags& flags) {
+  if (!flags.resume.empty() && flags.resume != "auto") return flags.resume;
+  if (!flags.out.empty()) return flags.out;
+  return flags.resume.empty() ? free_folder(flags.recipe) : fs::path("runs") / fs::path(flags.recipe).stem();
+}
+
+void check_usage(const Flags& flags) {
+  if (flags.device != "cpu")
+    throw InputError("train", fmt::format("--device {}: this build trains on the CPU only", flags.device));
+  const bool named = !flags.resume.empty() && flags.resume != "auto";
+  if (flags.recipe.empty() && !named && (flags.resume.empty() || flags.out.empty()))
+    throw UsageError("train", "name a recipe, such as recipes/quickstart.toml, or --resume DIR");
+  if (named && !flags.out.empty())
+    throw UsageError("train",
+                     fmt::format("--out and --resume {} do not go together: a resumed run stays where it is",
+                                 flags.resume));
+  if (flags.lipschitz && !(*flags.lipschitz > 0.0 && std::isfinite(*flags.lipschitz)))
+    throw InputError("train", fmt::format("--lipschitz must be positive, got {}", *flags.lipschitz));
+}
+
+// A new run, or the one that is there; a recipe and settings must then be those that it has.
+std::unique_ptr<Trainer> open_trainer(const Flags& flags, const fs::path& folder, bool resumed,
+                                      const TrainListener& listener) {
+  std::vector<std::string> set = flags.set;
+  if (flags.lipschitz) set.push_back(fmt::format("constraint.lipschitz={}", *flags.lipschitz));
+  if (!resumed) return std::make_unique<Trainer>(read_recipe(flags.recipe, set), folder, listener);
+  return Trainer::resume(
+      folder, listener,
+      flags.recipe.empty() ? read_config(folder / "config.toml", set) : read_recipe(flags.recipe, set));
 }
 
 class Terminal {
@@ -118,22 +141,13 @@ std::string command_of(const Flags& flags) {
 }
 
 void train(const Flags& flags) {
-  if (flags.device != "cpu")
-    throw InputError("train", fmt::format("--device {}: this build trains on the CPU only", flags.device));
-  const auto resumed = folder_to_resume(flags);
+  check_usage(flags);
+  const fs::path folder = folder_of(flags);
+  const bool resumed =
+      !flags.resume.empty() && (flags.resume != "auto" || fs::exists(folder / "config.toml"));
   if (!resumed && flags.recipe.empty())
-    throw UsageError("train", "name a recipe, such as recipes/quickstart.toml, or --resume DIR");
-  if (resumed && !flags.set.empty())
-    throw UsageError("train", "--set and --resume do not go together: a resumed run keeps its settings");
-  if (resumed && flags.lipschitz)
-    throw UsageError("train", "--lipschitz and --resume do not go together: a resumed run keeps its budget");
-  std::vector<std::string> set = flags.set;
-  if (flags.lipschitz && !(*flags.lipschitz > 0.0 && std::isfinite(*flags.lipschitz)))
-    throw InputError("train", fmt::format("--lipschitz {}; it is a positive number", *flags.lipschitz));
-  if (flags.lipschitz) set.push_back(fmt::format("constraint.lipschitz={}", *flags.lipschitz));
-  const fs::path folder = resumed             ? *resumed
-                          : flags.out.empty() ? free_folder(flags.recipe)
-                                              : fs::path(flags.out);
+    throw UsageError("train",
+                     fmt::format("{} is not a run: name the recipe to begin one with", folder.string()));
   stop_on_signals(/*second_ends=*/true);
   RunInfo info{.command = command_of(flags),
                .version = BRIDLE_VERSION,
@@ -144,9 +158,7 @@ void train(const Flags& flags) {
   TrainSummary summary;
   Terminal terminal;
   try {
-    trainer = resumed
-                  ? Trainer::resume(folder, terminal.listener())
-                  : std::make_unique<Trainer>(read_recipe(flags.recipe, set), folder, terminal.listener());
+    trainer = open_trainer(flags, folder, resumed, terminal.listener());
     info.seed = trainer->options().training.seed;
     if (resumed && fs::exists(folder / "run.json"))
       update_run_status(folder, "running");
@@ -160,6 +172,7 @@ void train(const Flags& flags) {
   update_run_status(folder, summary.finished ? "finished" : "stopped");
   terminal.clear();
   print_summary(summary, folder, flags.json);
+  if (!summary.finished) end_by_signal();
 }
 
 }  // namespace
@@ -171,8 +184,11 @@ void add_train(CLI::App& app) {
       "  bridle train recipes/quickstart.toml\n"
       "  bridle train recipes/shakespeare_budget.toml --lipschitz 20\n"
       "  bridle train recipes/shakespeare_soft_cap.toml --set constraint.sigma_max=2 --out runs/two\n"
-      "  bridle train recipes/quickstart.toml --out runs/q --resume auto     goes on if runs/q is a run\n"
-      "  bridle train --resume runs/two");
+      "  bridle train recipes/quickstart.toml --out runs/q --resume auto     goes on if runs/q is a run of "
+      "this recipe\n"
+      "  bridle train --resume runs/two\n"
+      "Exit codes: 0 the run is finished; 1 an error; 2 wrong usage; 3 a promised bound could not be kept;\n"
+      "130 SIGINT and 143 SIGTERM: the run is saved and not finished.");
   auto flags = std::make_shared<Flags>();
   verb->add_option("recipe", flags->recipe, "A TOML file; recipes/ has one for each experiment");
   verb->add_option("--lipschitz", flags->lipschitz,

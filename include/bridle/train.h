@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,10 @@ struct RunOptions {
 // A TOML recipe and settings over it ("section.key=value"). Throws InputError for an unknown key, naming the nearest.
 RunOptions read_recipe(const std::filesystem::path& path, const std::vector<std::string>& set = {});
 std::string recipe_text(const RunOptions& options);
+
+// The config.toml of a run, which holds every key. Throws InputError where one is missing: the file was cut off, or an earlier
+// version wrote it.
+RunOptions read_config(const std::filesystem::path& path, const std::vector<std::string>& set = {});
 std::string recipe_keys();  // every key with its default and what it means
 
 // Sizes that the data decides, and everything that is refused. Throws InputError.
@@ -138,11 +143,14 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // A run that goes on from its newest whole checkpoint.
+  // A run that goes on from its newest whole checkpoint. Throws InputError, naming the keys, where a recipe is given that
+  // is not the run's.
   static std::unique_ptr<Trainer> resume(const std::filesystem::path& folder,
-                                         const TrainListener& listener = {});
+                                         const TrainListener& listener = {},
+                                         const std::optional<RunOptions>& recipe = std::nullopt);
 
-  // To the last step, or until `stop` becomes true; saves before it returns.
+  // To the last step, or until `stop` becomes true; saves before it returns. A step that is not over when `stop` becomes true
+  // ends after the batch at work and is dropped: the resumed run begins it again.
   TrainSummary run(const std::atomic<bool>* stop = nullptr);
 
   const Model& model() const;

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/nearest.h"
+#include "base/toml_text.h"
 #include "bridle/error.h"
 
 namespace bridle {
@@ -82,29 +82,23 @@ void store(const Settings& settings, const std::string& key, const toml::node& n
 }
 
 void store_table(const Settings& settings, const toml::table& table, const std::string& prefix,
-                 const std::string& origin) {
+                 const std::string& origin, std::set<std::string>& named) {
   for (const auto& [name, node] : table) {
     const std::string key = prefix + std::string(name.str());
     if (const toml::table* inner = node.as_table())
-      store_table(settings, *inner, key + ".", origin);
+      store_table(settings, *inner, key + ".", origin, named);
     else
       store(settings, key, node, origin);
-  }
-}
-
-toml::table parse(std::string_view text, const std::string& origin) {
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    throw InputError("settings",
-                     fmt::format("{}, line {}: {}", origin, error.source().begin.line, error.description()));
+    if (!node.is_table()) named.insert(key);
   }
 }
 
 }  // namespace
 
-void read_toml(const Settings& settings, std::string_view text, const std::string& origin) {
-  store_table(settings, parse(text, origin), "", origin);
+std::set<std::string> read_toml(const Settings& settings, std::string_view text, const std::string& origin) {
+  std::set<std::string> named;
+  store_table(settings, parse_toml(text, "settings", origin), "", origin, named);
+  return named;
 }
 
 void set_value(const Settings& settings, const std::string& assignment) {
@@ -120,7 +114,9 @@ void set_value(const Settings& settings, const std::string& assignment) {
     **text = value;
     return;
   }
-  store(settings, key, *parse("value = " + value, origin).get("value"), origin);
+  if (value.find('\n') != std::string::npos)
+    throw InputError("settings", fmt::format("{}: a value is one line", origin));
+  store(settings, key, *parse_toml("value = " + value, "settings", origin).get("value"), origin);
 }
 
 std::string value_text(const Setting& setting) {
@@ -143,6 +139,15 @@ std::string value_text(const Setting& setting) {
     }
   };
   return std::visit(Text{}, setting.place);
+}
+
+std::vector<SettingDifference> differences(const Settings& first, const Settings& second) {
+  std::vector<SettingDifference> found;
+  for (size_t i = 0; i < first.size(); ++i) {
+    SettingDifference difference{first[i].key, value_text(first[i]), value_text(second.at(i))};
+    if (difference.first != difference.second) found.push_back(std::move(difference));
+  }
+  return found;
 }
 
 std::string to_toml(const Settings& settings) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -19,8 +20,9 @@ struct Setting {
 
 using Settings = std::vector<Setting>;
 
-// Values of a TOML text into their places; keys that it does not name keep theirs. `origin` names it in errors.
-void read_toml(const Settings& settings, std::string_view text, const std::string& origin);
+// Values of a TOML text into their places; keys that it does not name keep theirs. Returns the keys that it names. `origin` names it
+// in errors.
+std::set<std::string> read_toml(const Settings& settings, std::string_view text, const std::string& origin);
 
 // "section.name=value"; the value as in TOML, or a bare word for a string.
 void set_value(const Settings& settings, const std::string& assignment);
@@ -30,5 +32,13 @@ std::string to_toml(const Settings& settings);
 
 // One value, as TOML has it.
 std::string value_text(const Setting& setting);
+
+struct SettingDifference {
+  std::string key;
+  std::string first, second;  // values, as TOML has them
+};
+
+// Where two lists of the same keys have other values.
+std::vector<SettingDifference> differences(const Settings& first, const Settings& second);
 
 }  // namespace bridle

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/json_text.h"
 #include "bridle/error.h"
 
 namespace bridle {
@@ -62,6 +63,11 @@ DataKind kind_from_name(const std::string& name) {
     if (name == text) return kind;
   }
   throw std::invalid_argument("kind '" + name + "' is not known");
+}
+
+InputError damaged(const std::filesystem::path& folder, const std::string& why) {
+  return {"data", fmt::format("{} is damaged ({}); run bridle data get {}, or import it again with --replace",
+                              folder.string(), why, folder.filename().string())};
 }
 
 }  // namespace
@@ -118,7 +124,7 @@ void write_manifest(const DataSet& data, const std::filesystem::path& folder) {
 DataSet read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifest;
   try {
-    const Json manifest = Json::parse(read_file(path));
+    const Json manifest = parse_json(read_file(path), "data", path.string());
     if (manifest.at("schema").get<int>() != kSchema)
       throw std::invalid_argument("its schema is not " + std::to_string(kSchema));
     check_sizes(manifest.at("sizes"), folder);
@@ -131,13 +137,12 @@ DataSet read_manifest(const std::filesystem::path& folder) {
             .has_tokenizer = std::filesystem::exists(folder / "vocab.json"),
             .train = files_from_json(manifest.at("train"), folder),
             .validation = files_from_json(manifest.at("validation"), folder)};
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    const std::string name = folder.filename().string();
-    throw InputError(
-        "data", fmt::format("{} is damaged ({}); run bridle data get {}, or import it again with --replace",
-                            folder.string(), error.what(), name));
+  } catch (const Json::exception&) {
+    throw damaged(folder, fmt::format("{} lacks a key, or has a value of another type", kManifest));
+  } catch (const std::invalid_argument& error) {  // ours
+    throw damaged(folder, error.what());
+  } catch (const InputError& error) {
+    throw damaged(folder, error.what());
   }
 }
 

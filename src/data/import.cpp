@@ -86,6 +86,8 @@ DataSet import_tokens(const std::string& name, const TokenImport& options) {
   const std::vector<DataFile> train = counted(name, options.train, format);
   const std::vector<DataFile> validation = counted(name, options.validation, format);
   check_disjoint(train, validation);
+  for (const auto* files : {&train, &validation})
+    TokenFiles(*files, format, options.vocabulary_size).check_ids();
   return build_data_set(build, [&](const std::filesystem::path&, const std::filesystem::path&) {
     return DataSet{.kind = DataKind::tokens,
                    .from = std::filesystem::absolute(options.train).string(),

@@ -97,6 +97,13 @@ void TokenFiles::read(int64_t position, std::span<int64_t> out) const {
   }
 }
 
+void TokenFiles::check_ids() const {
+  constexpr int64_t chunk = 1 << 20;
+  std::vector<int64_t> ids(static_cast<size_t>(std::min(chunk, size())));
+  for (int64_t position = 0; position < size(); position += chunk)
+    read(position, std::span(ids).first(static_cast<size_t>(std::min(chunk, size() - position))));
+}
+
 void TokenFiles::copy(size_t file, int64_t offset, std::span<int64_t> out) const {
   const std::byte* tokens =
       files_[file].bytes().data() + header_ + static_cast<size_t>(offset) * sizeof(Token);

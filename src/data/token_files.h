@@ -34,6 +34,8 @@ class TokenFiles {
   // Tokens position … position + out.size() − 1, across files. Throws InputError at an id beyond the vocabulary.
   void read(int64_t position, std::span<int64_t> out) const;
 
+  void check_ids() const;  // reads all of it
+
  private:
   void copy(size_t file, int64_t offset, std::span<int64_t> out) const;
   std::vector<MappedFile> files_;

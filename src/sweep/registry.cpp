@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -29,6 +30,8 @@ std::string text_of(const char* path) {  // of a file that has no size
 std::string json_of(const Cells& cells) {
   return nlohmann::ordered_json(cells).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
+
+int64_t number_of(const std::string& text) { return std::strtoll(text.c_str(), nullptr, 10); }
 
 SweepStatus status_named(const std::string& name) {
   for (const auto status :
@@ -83,13 +86,30 @@ struct Registry::Database {
 
   [[noreturn]] void fail() const {
     const int code = sqlite3_errcode(handle);
-    const char* advice =
-        code == SQLITE_BUSY   ? "another process holds it; try again"
-        : code == SQLITE_FULL ? "make room on the disk"
+    const char* what =
+        code == SQLITE_BUSY || code == SQLITE_LOCKED ? "is held by another process; try again"
+        : code == SQLITE_FULL                        ? "cannot grow: the disk is full; make room on it"
+        : code == SQLITE_READONLY || code == SQLITE_PERM
+            ? "may not be written; choose a folder that you may write to"
+        : code == SQLITE_CANTOPEN ? "cannot be opened; choose a folder that you may write to"
+        : code == SQLITE_IOERR    ? "cannot be read or written; check the disk"
         : code == SQLITE_ERROR
-            ? "an older Bridle may have made it: its results are in the CSV file, so it can be removed"
-            : "is it a sweep's database? Name another folder, or remove it";
-    throw InputError("sweep", fmt::format("{}: {}; {}", path.string(), sqlite3_errmsg(handle), advice));
+            ? "has other tables than expected, an older Bridle may have made it; its results are in the "
+              "CSV file, so it can be removed"
+            : "is damaged, or not a sweep's database; name another folder, or remove it";
+    throw InputError("sweep", fmt::format("{} {}", path.string(), what));
+  }
+
+  Cells cells_of(const std::string& text) const {
+    const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const bool good = json.is_object() && std::all_of(json.begin(), json.end(),
+                                                      [](const auto& cell) { return cell.is_string(); });
+    if (!good)
+      throw InputError("sweep",
+                       fmt::format("{} is damaged: a run's cells are '{}'; remove it, the results are "
+                                   "in the CSV file",
+                                   path.string(), text.substr(0, 80)));
+    return json.get<Cells>();
   }
 
   using Row = std::vector<std::string>;
@@ -183,8 +203,8 @@ std::optional<std::string> Registry::claim(const std::string& owner, const std::
       if (claimed || !known.contains(row[0]) || (!free && is_alive(row[1]))) continue;
       if (free && !waiting) waiting = row[0];
       if (free) continue;
-      if (std::stoi(row[2]) < kMostOwners) claimed = row[0];
-      if (std::stoi(row[2]) >= kMostOwners)
+      if (number_of(row[2]) < kMostOwners) claimed = row[0];
+      if (number_of(row[2]) >= kMostOwners)
         database_->run("UPDATE runs SET status = 'failed', owner = '', cells = ?2 WHERE key = ?1",
                        {row[0], json_of({{"error", fmt::format("{} workers died over it", row[2])}})});
     }
@@ -229,13 +249,13 @@ std::vector<SweepEntry> Registry::entries() const {
     SweepEntry entry{.key = row[0],
                      .group = row[1],
                      .status = status_named(row[2]),
-                     .step = std::stoll(row[3]),
-                     .steps = std::stoll(row[4]),
+                     .step = number_of(row[3]),
+                     .steps = number_of(row[4]),
                      .wanted = row[5] == "1",
-                     .cells = nlohmann::json::parse(row[7]).get<Cells>()};
+                     .cells = database_->cells_of(row[7])};
     // A run whose worker has died waits, whatever it says.
     if (entry.status == SweepStatus::running && !is_alive(row[8])) entry.status = SweepStatus::waiting;
-    entry.cells.merge(nlohmann::json::parse(row[6]).get<Cells>());
+    entry.cells.merge(database_->cells_of(row[6]));
     entry.cells["key"] = entry.key;
     entry.cells["group"] = entry.group;
     entry.cells["status"] = sweep_status_name(entry.status);

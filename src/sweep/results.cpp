@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -60,8 +61,11 @@ std::vector<std::string> columns_of(const std::vector<SweepEntry>& entries) {
   return columns;
 }
 
-// One line's cells; `text` moves past it.
-std::vector<std::string> next_line(std::string_view& text) {
+// Those of kLast that are words.
+constexpr const char* kWords[] = {"split", "commit", "error"};
+
+// One row's cells; `text` moves past it, and `line` by as many lines as it has. None where a quote is not closed.
+std::optional<std::vector<std::string>> next_row(std::string_view& text, int64_t& line) {
   std::vector<std::string> cells(1);
   bool inside = false;
   size_t i = 0;
@@ -77,8 +81,37 @@ std::vector<std::string> next_line(std::string_view& text) {
       cells.back() += c;
     }
   }
+  line += 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '\n');
   text.remove_prefix(std::min(text.size(), i + 1));
-  return cells;
+  return inside ? std::nullopt : std::optional(std::move(cells));
+}
+
+std::optional<double> number_from(const std::string& text) {
+  double value = 0.0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && rest == end && !std::isnan(value) ? std::optional(value) : std::nullopt;
+}
+
+bool is_measured(const std::string& column) {
+  const auto is = [&column](const char* name) { return column == name; };
+  return std::any_of(std::begin(kLast), std::end(kLast), is) &&
+         std::none_of(std::begin(kWords), std::end(kWords), is);
+}
+
+// What is wrong with a row; empty where nothing is.
+std::string flaw_of(const Cells& row, const std::map<std::string, int64_t>& lines) {
+  const auto cell = [&row](const char* name) { return row.contains(name) ? row.at(name) : std::string(); };
+  const std::string key = cell("key"), status = cell("status");
+  if (key.empty()) return "it has no key";
+  if (const auto before = lines.find(key); before != lines.end())
+    return fmt::format("the key '{}' stands in line {} already", key, before->second);
+  if (status != "done" && status != "diverged" && status != "failed")
+    return fmt::format("status must be done, diverged or failed, got '{}'", status);
+  for (const auto& [column, text] : row)
+    if (is_measured(column) && !number_from(text))
+      return fmt::format("{} must be a number, got '{}'", column, text);
+  return {};
 }
 
 }  // namespace
@@ -110,8 +143,15 @@ std::string sweep_json(const std::vector<SweepEntry>& entries) {
 }
 
 std::vector<Cells> parse_csv(std::string_view text, const std::string& origin) {
-  const std::vector<std::string> names = next_line(text);
+  int64_t line = 0;  // that has been read
+  const auto header = next_row(text, line);
+  const std::vector<std::string> names = header.value_or(std::vector<std::string>());
   const auto has = [&names](const char* name) { return std::count(names.begin(), names.end(), name) == 1; };
+  for (const std::string& name : names)
+    if (!has(name.c_str()))
+      throw InputError(
+          "sweep",
+          fmt::format("{}: the first line names '{}' twice; mend it, or move the file away", origin, name));
   if (!has("key") || !has("status"))
     throw InputError(
         "sweep",
@@ -120,27 +160,30 @@ std::vector<Cells> parse_csv(std::string_view text, const std::string& origin) {
             "or move it away",
             origin));
   std::vector<Cells> rows;
-  for (int line = 2; !text.empty(); ++line) {
-    const std::vector<std::string> cells = next_line(text);
-    if (cells.size() == 1 && cells[0].empty()) continue;
-    if (cells.size() != names.size())
-      throw InputError("sweep",
-                       fmt::format("{}, line {} has {} cells, and the first line names {}: mend or remove it",
-                                   origin, line, cells.size(), names.size()));
-    Cells& row = rows.emplace_back();
+  std::map<std::string, int64_t> lines;  // of keys
+  while (!text.empty()) {
+    const int64_t first = line + 1;
+    const auto refuse = [&](const std::string& what) {
+      throw InputError("sweep", fmt::format("{}, line {}: {}; mend or remove it", origin, first, what));
+    };
+    const auto cells = next_row(text, line);
+    if (!cells) refuse("a quote is not closed");
+    if (cells->size() == 1 && cells->front().empty()) continue;
+    if (cells->size() != names.size())
+      refuse(fmt::format("it has {} cells, and the first line names {}", cells->size(), names.size()));
+    Cells row;
     for (size_t i = 0; i < names.size(); ++i)
-      if (!cells[i].empty()) row[names[i]] = cells[i];
+      if (!(*cells)[i].empty()) row[names[i]] = (*cells)[i];
+    if (const std::string flaw = flaw_of(row, lines); !flaw.empty()) refuse(flaw);
+    lines[row.at("key")] = first;
+    rows.push_back(std::move(row));
   }
   return rows;
 }
 
 std::optional<double> number_in(const SweepEntry& entry, const std::string& column) {
   const auto cell = entry.cells.find(column);
-  double value = 0.0;
-  if (cell == entry.cells.end()) return std::nullopt;
-  const char* end = cell->second.data() + cell->second.size();
-  const auto [rest, error] = std::from_chars(cell->second.data(), end, value);
-  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
+  return cell == entry.cells.end() ? std::nullopt : number_from(cell->second);
 }
 
 std::optional<double> sweep_seconds_left(const std::vector<SweepEntry>& entries, int workers) {

@@ -1,6 +1,5 @@
 // A sweep's file: groups, each with a recipe, fixed settings and grids.
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/toml_text.h"
 #include "bridle/error.h"
 #include "bridle/sweep.h"
 #include "bridle/train.h"
@@ -21,6 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 using Values = std::map<std::string, std::string>;  // by setting, as --set has them
+
+constexpr int64_t kMostRuns = 100'000;  // of a file
+constexpr double kLargestGrid = 1e12;   // points, of which `take` may name some
 
 struct Group {
   std::string name;
@@ -104,6 +107,8 @@ std::vector<std::string> Reader::spaced(const toml::table& table, const std::str
   if (ends == nullptr || ends->size() != 2 || !(*ends)[0].is_number() || !(*ends)[1].is_number() || count < 2)
     refuse(fmt::format("{} = {}: give log10 or linear = [first, last], and a count of at least 2", key,
                        text_of(table)));
+  if (count > kMostRuns)
+    refuse(fmt::format("{} must have a count of at most {}, got {}", key, kMostRuns, count));
   const double first = *(*ends)[0].value<double>(), last = *(*ends)[1].value<double>();
   std::vector<std::string> values;
   for (int64_t i = 0; i < count; ++i) {
@@ -165,7 +170,7 @@ Group Reader::group(const toml::table& table, const Group& common, bool named) c
 // What a run depends on: the settings that the recipe names and those over it. Defaults that Bridle may gain later are not in it.
 std::string digest_of(const fs::path& recipe, const std::vector<std::string>& set) {
   std::map<std::string, std::string> values;
-  for (const auto& [section, node] : toml::parse(read_file(recipe))) {
+  for (const auto& [section, node] : parse_toml_file(recipe, "sweep")) {
     if (const toml::table* table = node.as_table())
       for (const auto& [key, entry] : *table)
         values[std::string(section.str()) + "." + std::string(key.str())] = text_of(entry);
@@ -185,7 +190,17 @@ std::string digest_of(const fs::path& recipe, const std::vector<std::string>& se
 void Reader::add_runs(const Group& group, std::vector<SweepRun>& runs) const {
   if (group.recipe.empty()) refuse(fmt::format("group '{}' has no recipe", group.name));
   std::vector<int64_t> sizes;
-  for (const auto& [key, values] : group.grid) sizes.push_back(static_cast<int64_t>(values.size()));
+  double points = 1.0;
+  for (const auto& [key, values] : group.grid) {
+    sizes.push_back(static_cast<int64_t>(values.size()));
+    points *= static_cast<double>(values.size());
+  }
+  const double wanted = group.take > 0 ? std::min(points, static_cast<double>(group.take)) : points;
+  if (wanted > static_cast<double>(kMostRuns) || points > kLargestGrid)
+    refuse(fmt::format(
+        "group '{}' has {:.4g} runs of a grid of {:.4g}; at most {} runs of {:.4g} are made: shorten the "
+        "lists, or set take",
+        group.name, wanted, points, kMostRuns, kLargestGrid));
   for (const std::vector<int64_t>& point : spread_points(sizes, group.take)) {
     SweepRun run{.key = {}, .group = group.name, .recipe = group.recipe, .set = {}, .varied = {}};
     Values values = group.set;
@@ -202,12 +217,7 @@ void Reader::add_runs(const Group& group, std::vector<SweepRun>& runs) const {
 }
 
 Sweep Reader::read() {
-  toml::table table;
-  try {
-    table = toml::parse(read_file(file_));
-  } catch (const toml::parse_error& error) {
-    refuse(fmt::format("line {}: {}", error.source().begin.line, error.description()));
-  }
+  const toml::table table = parse_toml_file(file_, "sweep");
   check_keys(table, {"name", "recipe", "results", "folder", "keep", "take", "set", "grid", "group"},
              "the file");
   const std::string folder_name = fs::absolute(file_).lexically_normal().parent_path().filename().string();
@@ -215,7 +225,7 @@ Sweep Reader::read() {
   const fs::path home = file_.parent_path();
   Sweep sweep{.file = file_,
               .folder = value<std::string>(table, "folder", (fs::path("runs") / "sweeps" / name).string()),
-              .results = home / value<std::string>(table, "results", "results.csv"),
+              .results = home / value<std::string>(table, "results", file_.stem().string() + ".csv"),
               .keep = value<bool>(table, "keep", false),
               .runs = {}};
   const Group common = group(table, {.name = name, .recipe = {}, .set = {}, .grid = {}}, false);
@@ -229,6 +239,10 @@ Sweep Reader::read() {
   } else {
     add_runs(common, by_group.emplace_back());
   }
+  size_t all = 0;
+  for (const auto& runs : by_group) all += runs.size();
+  if (all > static_cast<size_t>(kMostRuns))
+    refuse(fmt::format("it has {} runs in all groups; at most {} are made", all, kMostRuns));
   // Groups in turn, so that all of them grow together.
   for (size_t place = 0, added = 1; added > 0; ++place) {
     added = 0;

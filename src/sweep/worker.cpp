@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 
 #include "base/files.h"
+#include "base/library_error.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
 #include "bridle/sweep.h"
@@ -22,11 +24,10 @@ namespace fs = std::filesystem;
 constexpr double kRadius = 36.0 / 255.0;  // ℓ2, that of most published figures for CIFAR-10
 constexpr uintmax_t kRoom = 16 << 20;     // bytes without which a failure is the disk's
 
-// A run that was cut short goes on from its checkpoint; one that has none begins again.
+// A run that was cut short goes on; one that was killed before it was a run begins again.
 std::unique_ptr<Trainer> open_trainer(const SweepRun& run, const fs::path& folder,
                                       const TrainListener& listener) {
-  if (fs::exists(folder / "state") && !fs::is_empty(folder / "state"))
-    return Trainer::resume(folder, listener);
+  if (fs::exists(folder / "config.toml")) return Trainer::resume(folder, listener);
   fs::remove_all(folder);
   make_folder(folder.parent_path());
   return std::make_unique<Trainer>(read_recipe(run.recipe, run.set), folder, listener);
@@ -67,6 +68,18 @@ Cells measured(const fs::path& folder, const TrainSummary& summary) {
     cells["certified_accuracy"] = number(result.of("float32").shares.front().certified_accuracy);
   }
   return cells;
+}
+
+// Trains a run and measures it; none where it was asked to stop. Throws errors of Bridle's kinds alone, for people to read.
+std::optional<Cells> trained(const SweepRun& run, const fs::path& folder, const TrainListener& listener,
+                             const std::atomic<bool>* stop) {
+  try {
+    const TrainSummary summary = open_trainer(run, folder, listener)->run(stop);
+    if (!summary.finished) return std::nullopt;
+    return measured(folder, summary);
+  } catch (...) {
+    rethrow_translated("train");
+  }
 }
 
 // Tells the registry how far a run is, every few seconds.
@@ -116,16 +129,16 @@ bool SweepRecord::train_one(const SweepRun& run, const SweepWorkerOptions& optio
   SweepStatus status = SweepStatus::done;
   Cells cells;
   try {
-    const TrainSummary summary = open_trainer(run, folder, reporter(*registry_, run.key))->run(options.stop);
-    if (!summary.finished) {
+    auto result = trained(run, folder, reporter(*registry_, run.key), options.stop);
+    if (!result) {
       registry_->release(run.key);
       return false;
     }
-    cells = measured(folder, summary);
+    cells = std::move(*result);
   } catch (const NumericError& error) {
     status = SweepStatus::diverged;
     cells["error"] = error.what();
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     if (fs::space(sweep_.folder).available < kRoom) {
       registry_->release(run.key);
       throw InputError("sweep", fmt::format("{}: the disk is full; make room, and start the sweep again ({})",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/files.h"
 #include "base/nearest.h"
@@ -147,10 +148,12 @@ void fit_to_tokens_(RunOptions& options, const DataSet& data) {
                     "them out, or pad vocab_size alone",
                     model.vocab_size, model.real_vocab_size, data.outputs));
   if (model.max_position_embeddings == 0) model.max_position_embeddings = options.data.sequence_length;
-  if (model.positions == "learned" && model.max_position_embeddings < options.data.sequence_length)
-    throw InputError("settings",
-                     fmt::format("model.max_position_embeddings = {} is less than data.sequence_length = {}",
-                                 model.max_position_embeddings, options.data.sequence_length));
+  if (model.max_position_embeddings < options.data.sequence_length)
+    throw InputError(
+        "settings",
+        fmt::format(
+            "model.max_position_embeddings must be at least data.sequence_length = {}, got {}; leave it out",
+            options.data.sequence_length, model.max_position_embeddings));
 }
 
 void check_range(const char* key, bool good, double value, const char* range) {
@@ -214,6 +217,47 @@ RunOptions read_recipe(const std::filesystem::path& path, const std::vector<std:
   read_toml(settings, read_file(path), path.string());
   for (const std::string& assignment : set) set_value(settings, assignment);
   return options;
+}
+
+RunOptions read_config(const std::filesystem::path& path, const std::vector<std::string>& set) {
+  RunOptions options;
+  const Settings settings = run_settings(options);
+  const std::set<std::string> named = read_toml(settings, read_file(path), path.string());
+  std::vector<const Setting*> missing;
+  for (const Setting& setting : settings)
+    if (!named.contains(setting.key)) missing.push_back(&setting);
+  if (!missing.empty()) {
+    const std::string& key = missing.front()->key;
+    const size_t dot = key.find('.');
+    throw InputError(
+        "settings",
+        fmt::format(
+            "{} must hold every key, and {} of them are missing, the first is {}: if it was cut off, restore "
+            "it from "
+            "state/step_…/config.toml; if an earlier version of Bridle wrote it, add '{} = {}' under [{}]",
+            path.string(), missing.size(), key, key.substr(dot + 1), value_text(*missing.front()),
+            key.substr(0, dot)));
+  }
+  for (const std::string& assignment : set) set_value(settings, assignment);
+  return options;
+}
+
+std::string differing_settings(RunOptions first, RunOptions second) {
+  std::string text;
+  for (const SettingDifference& found : differences(run_settings(first), run_settings(second)))
+    text += fmt::format("{}{} = {} instead of {}", text.empty() ? "" : "; ", found.key, found.first,
+                        found.second);
+  return text;
+}
+
+void check_copy(const RunOptions& config, const std::string& copy, const std::filesystem::path& path) {
+  RunOptions kept = config;
+  read_toml(run_settings(kept), copy, "the checkpoint's config.toml");
+  const std::string differing = differing_settings(config, kept);
+  if (!differing.empty())
+    throw InputError("train", fmt::format("{} is not what the run was trained with: {}; restore it from "
+                                          "state/step_…/config.toml",
+                                          path.string(), differing));
 }
 
 std::string recipe_text(const RunOptions& options) {

@@ -37,7 +37,7 @@ Run open_run(const std::filesystem::path& folder) {
 Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model) {
   refuse_what_is_no_run(folder);
   Run run{.folder = folder,
-          .options = read_recipe(folder / "config.toml"),
+          .options = read_config(folder / "config.toml"),
           .model = std::move(model),
           .tokenizer = nullptr};
   if (std::filesystem::exists(folder / "vocab.json")) run.tokenizer = load_tokenizer(folder);
@@ -56,6 +56,10 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
       (!data.has_tokenizer || read_file(data.folder / "vocab.json") != read_file(run.folder / "vocab.json")))
     throw InputError("run", fmt::format("'{}' has another vocabulary than {} was trained with", data.name,
                                         run.folder.string()));
+  if (data.kind == DataKind::tokens && data.outputs > run.model->options().real_vocab_size)
+    throw InputError(
+        "run", fmt::format("'{}' has token ids up to {}, and the model of {} knows {} tokens", data.name,
+                           data.outputs - 1, run.folder.string(), run.model->options().real_vocab_size));
   return open_split(data,
                     split == "train"        ? Split::train
                     : split == "validation" ? Split::validation

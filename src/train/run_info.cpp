@@ -25,7 +25,9 @@ void write_run_info(const std::filesystem::path& folder, const RunInfo& info) {
                                      {"instruction_set", instruction_set_name(instruction_set())},
                                      {"threads", at::get_num_threads()},
                                      {"seed", info.seed}};
-  write_file(folder / "run.json", facts.dump(2) + "\n");
+  // A command may hold any bytes.
+  write_file(folder / "run.json",
+             facts.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 void update_run_status(const std::filesystem::path& folder, const std::string& status) {

@@ -1,7 +1,10 @@
 #include "train/train_state.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
+#include "base/available_memory.h"
+#include "train/memory_estimate.h"
 #include "train/options.h"
 
 namespace bridle {
@@ -31,6 +34,7 @@ Pass TrainState::pass() const {
 }
 
 TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Source> train) {
+  if (const auto available = available_memory()) check_memory(options, at::get_num_threads(), *available);
   TrainState state;
   state.options = options;
   if (options.training.precision == "bfloat16") {

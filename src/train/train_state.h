@@ -34,7 +34,8 @@ struct TrainState {
 };
 
 // At step 0, with initial weights as the model makes them: ConstraintSet::start_ or a checkpoint comes next. The options
-// are resolved ones; those of the state also say in which precision the optimizer multiplies.
+// are resolved ones; those of the state also say in which precision the optimizer multiplies. Throws InputError, before anything
+// is allocated, where memory_estimate.h says that it cannot fit.
 TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Source> train);
 
 // The budget's caps become those of the constraints, and steps are relative to them. `factors` scale the weights, which

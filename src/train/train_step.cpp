@@ -27,12 +27,13 @@ Batch next_batch(TrainState& state, int64_t which) {
   return batch;
 }
 
-// The mean over `accumulate` batches.
-LossAndGradients accumulated(TrainState& state) {
+// The mean over `accumulate` batches; none where `stop` became true before the last of them.
+std::optional<LossAndGradients> accumulated(TrainState& state, const std::atomic<bool>* stop) {
   Pass pass = state.pass();
   LossAndGradients total = loss_and_gradients(*state.model, next_batch(state, 0), pass);
   const int64_t batches = state.options.training.accumulate;
   for (int64_t i = 1; i < batches; ++i) {
+    if (stop != nullptr && stop->load()) return std::nullopt;
     const LossAndGradients more = loss_and_gradients(*state.model, next_batch(state, i), pass);
     total.loss += more.loss;
     total.accuracy += more.accuracy;
@@ -41,14 +42,20 @@ LossAndGradients accumulated(TrainState& state) {
   if (batches == 1) return total;
   const auto count = static_cast<double>(batches);
   for (at::Tensor& gradient : total.gradients) gradient.div_(count);
-  return {total.loss / count, total.accuracy / count, std::move(total.gradients)};
+  return LossAndGradients{total.loss / count, total.accuracy / count, std::move(total.gradients)};
 }
 
 }  // namespace
 
-StepResult train_step_(TrainState& state) {
+std::optional<StepResult> train_step_(TrainState& state, const std::atomic<bool>* stop) {
   const double factor = schedule_factor(state.options.schedule, state.step, state.options.training.steps);
-  const LossAndGradients result = accumulated(state);
+  const int64_t position = state.loader->position();
+  const auto gradients = accumulated(state, stop);
+  if (!gradients) {
+    state.loader->seek(position);
+    return std::nullopt;
+  }
+  const LossAndGradients& result = *gradients;
   if (!std::isfinite(result.loss))
     throw NumericError("train", fmt::format("the loss is {} at step {}; lower optimizer.lr or constrain more",
                                             result.loss, state.step));
@@ -64,7 +71,7 @@ StepResult train_step_(TrainState& state) {
   watch.lap(&StepTimes::constraint);
   if (state.step % state.options.constraint.prove_every == 0) state.constraints->prove_and_repair_();
   watch.lap(&StepTimes::proof);
-  return {result.loss, result.accuracy, state.options.optimizer.lr * factor};
+  return StepResult{result.loss, result.accuracy, state.options.optimizer.lr * factor};
 }
 
 }  // namespace bridle

@@ -1,6 +1,9 @@
 // The trunk: one training step.
 #pragma once
 
+#include <atomic>
+#include <optional>
+
 #include "train/train_state.h"
 
 namespace bridle {
@@ -11,8 +14,9 @@ struct StepResult {
   double learning_rate = 0.0;
 };
 
+// None where `stop` became true between two of the step's batches: the step is dropped and the state is as it was before.
 // Throws NumericError for a loss that is not finite, before anything has changed; PromiseError where a promised norm cannot be
 // established.
-StepResult train_step_(TrainState& state);
+std::optional<StepResult> train_step_(TrainState& state, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace bridle

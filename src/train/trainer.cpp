@@ -14,6 +14,7 @@
 #include "io/metrics.h"
 #include "io/run_directory.h"
 #include "train/checkpoint.h"
+#include "train/kept_metrics.h"
 #include "train/options.h"
 #include "train/train_step.h"
 
@@ -39,7 +40,8 @@ struct Trainer::Parts {
   TrainListener listener;
   std::shared_ptr<const Source> validation;
   std::unique_ptr<MetricsFile> metrics;
-  double seconds_before = 0.0;  // trained before the last resume
+  std::optional<int64_t> last_checkpoint;  // the step of the one that was written, or gone on from
+  double seconds_before = 0.0;             // trained before the last resume
   Clock::time_point started = Clock::now();
   TrainSummary summary;
 
@@ -63,6 +65,7 @@ struct Trainer::Parts {
 
   double seconds() const { return seconds_before + seconds_since(started); }
 
+  void begin(const DataSet& data);
   void restore(const Checkpoint& checkpoint);
   void save(bool due);
   EvaluationResult evaluation() const;
@@ -73,23 +76,49 @@ struct Trainer::Parts {
   Json norms() const;
 };
 
-Trainer::Trainer(const RunOptions& options, const Path& folder, const TrainListener& listener) {
+namespace {
+
+// What a run leaves that was killed before its config.toml was written: its lock, and the file on its way there.
+bool is_left_over(const std::filesystem::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  if (name.starts_with(".config.toml.")) return true;
+  if (name != "state" || !entry.is_directory()) return false;
+  for (const auto& inner : std::filesystem::directory_iterator(entry))
+    if (inner.path().filename() != ".lock") return false;
+  return true;
+}
+
+void refuse_run(const Path& folder) {
   if (std::filesystem::exists(folder / "config.toml"))
     throw InputError(
         "train", fmt::format("{} holds a run already; resume it with --resume auto, or choose another --out",
                              folder.string()));
-  if (std::filesystem::exists(folder) &&
-      !(std::filesystem::is_directory(folder) && std::filesystem::is_empty(folder)))
+}
+
+void refuse_others_files(const Path& folder) {
+  const auto refuse = [&] {
     throw InputError("train",
                      fmt::format("{} is there and is not empty; choose another --out", folder.string()));
+  };
+  if (!std::filesystem::exists(folder)) return;
+  if (!std::filesystem::is_directory(folder)) refuse();
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (!is_left_over(entry)) refuse();
+}
+
+}  // namespace
+
+Trainer::Trainer(const RunOptions& options, const Path& folder, const TrainListener& listener) {
+  refuse_run(folder);
+  refuse_others_files(folder);
   const DataSet data = open_data_set(options.data.name);
   const RunOptions complete = resolved(options, data);
   parts_ = std::make_unique<Parts>(complete, data, folder, listener);
   parts_->state.constraints->start_();
   parts_->lock();
-  if (data.has_tokenizer) load_tokenizer(data.folder)->save(folder);
-  parts_->metrics = std::make_unique<MetricsFile>(folder / "metrics.jsonl", 0);
+  refuse_run(folder);  // another process may have begun one since
   write_file(folder / "config.toml", recipe_text(complete));
+  parts_->begin(data);
 }
 
 Trainer::Trainer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -98,10 +127,26 @@ Trainer::~Trainer() = default;
 const Model& Trainer::model() const { return *parts_->state.model; }
 const RunOptions& Trainer::options() const { return parts_->state.options; }
 
-std::unique_ptr<Trainer> Trainer::resume(const Path& folder, const TrainListener& listener) {
-  const RunOptions options = read_recipe(folder / "config.toml");
+// With config.toml there is a run. All that comes after it can be made again by a resume.
+void Trainer::Parts::begin(const DataSet& data) {
+  if (data.has_tokenizer) load_tokenizer(data.folder)->save(folder);
+  metrics = std::make_unique<MetricsFile>(folder / "metrics.jsonl", 0);
+}
+
+std::unique_ptr<Trainer> Trainer::resume(const Path& folder, const TrainListener& listener,
+                                         const std::optional<RunOptions>& recipe) {
+  const RunOptions options = read_config(folder / "config.toml");
   const DataSet data = open_data_set(options.data.name);
-  auto parts = std::make_unique<Parts>(resolved(options, data), data, folder, listener);
+  const RunOptions complete = resolved(options, data);
+  if (recipe) {
+    const std::string differing =
+        differing_settings(resolved(*recipe, open_data_set(recipe->data.name)), complete);
+    if (!differing.empty())
+      throw InputError("train", fmt::format("this recipe is not that of the run in {}: {}; go on with "
+                                            "bridle train --resume {}, or train into another --out",
+                                            folder.string(), differing, folder.string()));
+  }
+  auto parts = std::make_unique<Parts>(complete, data, folder, listener);
   parts->lock();
   std::string trouble;
   const auto checkpoint = read_newest_checkpoint(folder, &trouble);
@@ -111,16 +156,20 @@ std::unique_ptr<Trainer> Trainer::resume(const Path& folder, const TrainListener
     throw InputError("train",
                      fmt::format("{} has a model but no checkpoint to go on from; train into another --out",
                                  folder.string()));
-  if (checkpoint)
+  if (checkpoint) {
     parts->restore(*checkpoint);
-  else
+  } else {
     parts->state.constraints->start_();
-  parts->metrics =
-      std::make_unique<MetricsFile>(folder / "metrics.jsonl", checkpoint ? checkpoint->metrics_bytes : 0);
+    parts->begin(data);
+  }
   return std::unique_ptr<Trainer>(new Trainer(std::move(parts)));
 }
 
 void Trainer::Parts::restore(const Checkpoint& checkpoint) {
+  check_copy(state.options, checkpoint.recipe, folder / "config.toml");
+  const KeptMetrics kept = kept_metrics(folder / "metrics.jsonl", checkpoint.metrics_bytes, checkpoint.step);
+  if (listener.note && !kept.trouble.empty()) listener.note(kept.trouble);
+  metrics = std::make_unique<MetricsFile>(folder / "metrics.jsonl", kept.bytes);
   std::vector<std::pair<std::string, at::Tensor>> weights;
   std::map<std::string, at::Tensor> optimizer;
   std::map<std::string, at::Tensor> constraints;
@@ -145,6 +194,7 @@ void Trainer::Parts::restore(const Checkpoint& checkpoint) {
   }
   state.loader->seek(checkpoint.loader_position);
   state.step = checkpoint.step;
+  last_checkpoint = checkpoint.step;
   seconds_before = checkpoint.seconds;
 }
 
@@ -157,7 +207,8 @@ void Trainer::Parts::save(bool due) {
                         .loader_position = state.loader->position(),
                         .metrics_bytes = metrics->size(),
                         .repairs = state.constraints->repairs(),
-                        .seconds = seconds()};
+                        .seconds = seconds(),
+                        .recipe = recipe_text(state.options)};
   for (const Param& param : state.model->params())
     checkpoint.tensors.tensors.emplace_back("model/" + param.name, param.tensor.detach());
   for (const auto& [name, tensor] : state.optimizer->state())
@@ -173,7 +224,8 @@ void Trainer::Parts::save(bool due) {
       throw NumericError("train", fmt::format("{} is not finite at step {}; the last good checkpoint is kept",
                                               name, state.step));
   }
-  write_checkpoint(folder, checkpoint);
+  write_checkpoint(folder, checkpoint, last_checkpoint);
+  last_checkpoint = state.step;
   if (!due) state.constraints->prove_and_repair_();
   std::filesystem::remove(folder / "certificate.json");  // it is about other weights
   write_model(*state.model, folder);
@@ -263,7 +315,9 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
   int64_t saved = first;
   while (state.step < training.steps && !(stop != nullptr && stop->load())) {
     const auto begin = Clock::now();
-    const StepResult result = train_step_(state);
+    const auto step = train_step_(state, stop);
+    if (!step) break;
+    const StepResult& result = *step;
     const double rate = examples / seconds_since(begin);
     parts.summary.train_loss = result.loss;
     const double left = seconds_since(parts.started) / static_cast<double>(state.step - first) *

@@ -61,6 +61,18 @@ TEST(Settings, AreSetOneByOne) {
   EXPECT_EQ(options.word, "two words");
 }
 
+TEST(Settings, TellWhichKeysATextNamesAndWhichValuesDiffer) {
+  Options options, other;
+  EXPECT_EQ(read_toml(settings_of(options), "[a]\ncount = 7\n[b]\nsizes = []\n", "test"),
+            (std::set<std::string>{"a.count", "b.sizes"}));
+  EXPECT_TRUE(differences(settings_of(other), settings_of(other)).empty());
+  const auto found = differences(settings_of(options), settings_of(other));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].key, "a.count");
+  EXPECT_EQ(found[0].first, "7");
+  EXPECT_EQ(found[0].second, "3");
+}
+
 TEST(Settings, RefuseWhatTheyDoNotKnow) {
   Options options;
   const Settings settings = settings_of(options);

@@ -66,5 +66,22 @@ TEST(ImportTokens, RemembersWhereTheFilesAre) {
                "vocabulary_size = 70000");
 }
 
+TEST(ImportTokens, RefusesIdsBeyondTheVocabulary) {
+  const TemporaryData data;
+  make_folder(data / "shards");
+  std::vector<Token> tokens = counting(1000, 50);
+  tokens[777] = 50;
+  write_shards(data / "shards", tokens, 300);
+  const TokenImport import{.train = (data / "shards/*.bin").string(), .vocabulary_size = 50};
+  EXPECT_ERROR(import_tokens("mine", import), InputError,
+               "train_000002.bin: token 177 is 50, beyond the vocabulary of 50");
+  EXPECT_ERROR(open_data_set("mine"), InputError, "is not in");
+  write_shards(data / "shards", counting(1000, 50), 300);
+  const TokenImport validation{.train = (data / "shards/train_000000.bin").string(),
+                               .validation = (data / "shards/train_000003.bin").string(),
+                               .vocabulary_size = 49};
+  EXPECT_ERROR(import_tokens("mine", validation), InputError, "is 49, beyond the vocabulary of 49");
+}
+
 }  // namespace
 }  // namespace bridle

@@ -42,6 +42,54 @@ assert facts["schema"] == 1 and facts["data"] == "random" and facts["tokens_per_
 assert set(facts["breakdown"]) == {"data", "forward", "backward", "optimizer", "constraint", "proof", "other"}
 assert 0 < facts["min_step_s"] <= facts["median_step_s"] <= facts["max_step_s"]
 assert abs(sum(facts["flop"].values()) / facts["flop_per_step"] - 1) < 1e-12
+assert 0 < facts["estimated_memory_bytes"] < 1.3 * facts["peak_memory_bytes"]
 assert facts["fraction_of_peak"] > 0 and facts["settings"]["model.vocab_size"] == 65
 CHECK
+
+# What libraries say is told in Bridle's words: the operation, the file, the reason; never a trace or a name of theirs.
+cd "$work"
+mkdir folder; printf x >file
+plain() {
+  expect "$@"
+  case "$output" in *std::*|*"filesystem error"*|*json.exception*|*"Exception raised"*|*bad_alloc*|*c10*|*"internal error"*)
+    fail "a library's words: $output" ;; esac
+}
+plain 1 "[read] folder is not a regular file" "$bridle" train folder
+plain 1 "Not a directory" "$bridle" train file/recipe.toml
+seq 500 >numbers; "$bridle" data import numbers --text numbers >/dev/null 2>&1
+plain 1 "file/inside" "$bridle" train tiny.toml --set data.name=numbers --out file/inside
+plain 1 "tiny.toml" "$bridle" certify tiny.toml
+plain 1 "" "$bridle" certify --check folder
+plain 1 "" "$bridle" eval file/run
+plain 1 "" "$bridle" sweep folder
+plain 1 "" "$bridle" sweep file/sweep.toml
+plain 1 "BRIDLE_DATA" env -u HOME -u XDG_CACHE_HOME BRIDLE_DATA= "$bridle" data list
+plain 1 "Not a directory" env BRIDLE_DATA="$work/file/data" "$bridle" data import mine --text numbers
+plain 1 "[read] folder is not a regular file" "$bridle" data import mine --text folder
+mkdir -p data/broken; echo '{"schema": 1' >data/broken/dataset.json
+plain 1 "is damaged" "$bridle" train tiny.toml --set data.name=broken
+echo '{"schema": 1}' >data/broken/dataset.json
+plain 1 "lacks a key" "$bridle" train tiny.toml --set data.name=broken
+printf 'recipe = "tiny.toml"\nfolder = "at_work"\n' >sweep.toml
+mkdir at_work; echo "no database" >at_work/sweep.db
+plain 1 "not a sweep's database" "$bridle" sweep sweep.toml
+
+# What cannot fit into memory is refused before it is tried, with the figure.
+for set in data.batch_size=1000000000 model.hidden_size=100000 data.sequence_length=10000000; do
+  plain 1 "GiB are available; lower" "$bridle" bench step tiny.toml --set "$set"
+done
+plain 1 "GiB are available; lower data.batch_size" "$bridle" train tiny.toml --set data.name=numbers --set data.batch_size=1000000000 --out large
+[ ! -e large ] || fail "a run that cannot fit left a folder"
+printf 'recipe = "tiny.toml"\n[grid]\n"optimizer.lr" = { log10 = [-1, 1], count = 1000000000 }\n' >many.toml
+plain 1 "count of at most 100000, got 1000000000" "$bridle" sweep status many.toml
+
+# Deep TOML is refused, wherever it comes from; it ended the process before.
+python3 -c 'print(".".join("a" * 60000) + " = 1")' >keys.toml
+python3 -c 'print("[" + ".".join("a" * 60000) + "]")' >names.toml
+python3 -c 'print("a = " + "[" * 60000 + "]" * 60000)' >lists.toml
+for file in keys names lists; do
+  expect 1 "$file.toml, line 1" "$bridle" train "$file.toml"
+  expect 1 "$file.toml, line 1" "$bridle" sweep "$file.toml"
+done
+expect 1 "inside one another" "$bridle" train tiny.toml --set "model.hidden_sizes=$(python3 -c 'print("[" * 60000)')"
 echo "command_line: passed"

@@ -47,13 +47,20 @@ kill -9 "$sweep"
 wait "$sweep" 2>/dev/null || true
 for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null || break; sleep 0.1; done
 pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && fail "workers outlive their sweep"
+# A signal ends the sweep with its own exit code: runs are left.
+"$bridle" sweep "$work/sweep.toml" --workers 1 --threads 1 >signal.log 2>&1 &
+sweep=$!
+for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && break; sleep 0.1; done
+kill -TERM "$sweep"
+code=0; wait "$sweep" || code=$?
+[ "$code" = 143 ] || fail "exit code $code for a sweep that SIGTERM ended: $(cat signal.log)"
 "$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >second.log 2>&1 &
 sweep=$!
 sleep 1
 pkill -9 -o -f "sweep $work/sweep.toml --worker-of" || fail "there was no worker to kill"
 wait "$sweep" || fail "the sweep did not end well: $(cat second.log)"
 
-[ "$(grep -c ',done,' results.csv)" = 6 ] || fail "not six results: $(cat results.csv)"
+[ "$(grep -c ',done,' sweep.csv)" = 6 ] || fail "not six results: $(cat sweep.csv)"
 python3 - <<'P' || fail "a run was finished twice"
 import sqlite3
 raise SystemExit(sqlite3.connect("work/sweep.db").execute("SELECT sum(finishes) FROM runs").fetchone()[0] != 6)
@@ -65,14 +72,14 @@ P
 "$bridle" train recipe.toml --set training.seed=3 --out alone --json >alone.json 2>/dev/null
 python3 - <<'P' || fail "a run of the sweep differs from one by itself"
 import csv, json
-row = next(r for r in csv.DictReader(open("results.csv")) if r["training.seed"] == "3")
+row = next(r for r in csv.DictReader(open("sweep.csv")) if r["training.seed"] == "3")
 raise SystemExit(abs(float(row["loss"]) - json.load(open("alone.json"))["validation_loss"]) > 1e-4)
 P
 
 # Nothing left: the same command ends at once and changes nothing.
-cp results.csv before.csv
+cp sweep.csv before.csv
 "$bridle" sweep "$work/sweep.toml" >/dev/null 2>&1
-cmp results.csv before.csv || fail "a finished sweep changed its results"
+cmp sweep.csv before.csv || fail "a finished sweep changed its results"
 got=0
 "$bridle" sweep status 2>/dev/null || got=$?
 [ "$got" = 2 ] || fail "exit code $got for a missing file name"

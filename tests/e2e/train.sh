@@ -77,13 +77,15 @@ for run in first middle writing; do
   same "$run"
 done
 
-# Signals save and exit cleanly.
+# Signals save, and the exit code tells a script that the run is not finished.
+declare -A codes=([INT]=130 [TERM]=143)
 for signal in INT TERM; do
   "$bridle" train recipe.toml --out "$signal" >"$signal.out" 2>&1 &
   pid=$!
   until [ -s "$signal/metrics.jsonl" ]; do :; done
   kill -s "$signal" $pid
-  wait $pid || fail "SIG$signal: exit code $?"
+  code=0; wait $pid || code=$?
+  [ $code = "${codes[$signal]}" ] || fail "SIG$signal: exit code $code"
   grep -q "go on with: bridle train --resume $signal" "$signal.out" || fail "SIG$signal: $(cat "$signal.out")"
   expect 0 "validation loss" "$bridle" train --resume "$signal"
   same "$signal"
@@ -96,9 +98,54 @@ cp recipe.toml signalled.toml
 "$bridle" train signalled.toml "${signalled[@]}" --out r_parts >/dev/null 2>&1 &
 pid=$!
 until [ -s r_parts/metrics.jsonl ]; do :; done
-kill -s INT $pid; wait $pid
+kill -s INT $pid; wait $pid || true
 expect 0 "validation loss" "$bridle" train --resume r_parts
 cmp r_whole/model.safetensors r_parts/model.safetensors || fail "a signal changed a run"
+
+# A signal in the middle of a step of many batches does not wait for all of them, and the step is done anew.
+accumulated=(--set training.accumulate=400 --set training.steps=2 --set training.log_every=1)
+"$bridle" train recipe.toml "${accumulated[@]}" --out a_whole >/dev/null 2>&1
+"$bridle" train recipe.toml "${accumulated[@]}" --out a_parts >/dev/null 2>&1 &
+pid=$!
+until [ -s a_parts/run.json ]; do :; done
+sleep 0.1
+kill -s TERM $pid
+code=0; wait $pid || code=$?
+[ $code = 143 ] || fail "a signal in the middle of a step: exit code $code"
+[ -d a_parts/state/step_00000000 ] || fail "the unfinished step was not dropped: $(ls a_parts/state)"
+expect 0 "validation loss" "$bridle" train --resume a_parts
+cmp a_whole/model.safetensors a_parts/model.safetensors || fail "a signal in the middle of a step changed the run"
+
+# The same command, over and over: it begins, goes on after a kill, and finds the run finished.
+again=("$bridle" train recipe.toml --set training.steps=60 --set optimizer.lr=0.3 --lipschitz 50 --out again --resume auto)
+"${again[@]}" >/dev/null 2>&1 &
+pid=$!
+until [ -e again/state/step_00000030 ]; do kill -0 $pid 2>/dev/null || fail "again ended before it could be killed"; done
+kill -9 $pid; wait $pid 2>/dev/null || true
+expect 0 "validation loss" "${again[@]}"
+weights=$(sha256sum <again/model.safetensors)
+expect 0 "validation loss" "${again[@]}"
+[ "$(sha256sum <again/model.safetensors)" = "$weights" ] || fail "a finished run changed when its command was repeated"
+expect 1 "training.seed = 1 instead of 0" "${again[@]}" --set training.seed=1
+sed 's/sigma_max = 2.0/sigma_max = 2.5/' recipe.toml >changed.toml
+expect 1 "constraint.sigma_max = 2.5 instead of 2.0" "$bridle" train changed.toml --out whole --resume auto
+expect 1 "optimizer.lr = 0.1 instead of 0.5" "$bridle" train --resume whole --set optimizer.lr=0.1
+expect 0 "validation loss" "$bridle" train --resume whole --set optimizer.lr=0.5
+expect 2 "do not go together" "$bridle" train --resume whole --out other_place
+
+# A checkpoint with one bit flipped is passed over, with a warning; the older one gives the same run.
+cp -r whole flipped
+python3 - flipped/state/step_00000200/state.safetensors <<'P'
+import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(-1000, 2)
+    byte = file.read(1)[0]
+    file.seek(-1, 1)
+    file.write(bytes([byte ^ 16]))
+P
+expect 0 "flipped/state/step_00000200/state.safetensors does not have the digest" "$bridle" train --resume flipped
+same flipped
+(cd flipped/state/step_00000200 && sha256sum --quiet -c SHA256SUMS) || fail "sha256sum does not agree with SHA256SUMS"
 
 # A finished run that is resumed stays what it is; a refused command leaves it alone; two at once are refused.
 before=$(cat whole/metrics.jsonl whole/run.json | sha256sum)

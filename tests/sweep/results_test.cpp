@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "bridle/error.h"
+#include "file_support.h"
 
 namespace bridle {
 namespace {
@@ -48,6 +50,37 @@ TEST(SweepCsv, SaysWhichLineHasAnotherNumberOfCells) {
   EXPECT_TRUE(parse_csv("key,status\n\n", "here").empty());
   for (const char* text : {"", "key;status\na;done\n", "name,loss\na,1\n"})
     EXPECT_THROW(parse_csv(text, "here"), InputError) << text;
+}
+
+TEST(SweepCsv, IsRefusedWithTheLineOfWhatIsWrong) {
+  const std::string head = "key,status,optimizer.lr,loss,error\na,done,0.1,1.5,\n";
+  const auto refused = [&head](const std::string& rest, const std::string& part) {
+    EXPECT_ERROR(parse_csv(head + rest, "r.csv"), InputError, part);
+  };
+  refused("b,done,0.1,fast,\n", "[sweep] r.csv, line 3: loss must be a number, got 'fast'");
+  refused("b,done,0.1,1.5x,\n", "loss must be a number, got '1.5x'");
+  refused("b,done,0.1,nan,\n", "loss must be a number, got 'nan'");
+  refused("b,done,0.1,1,\na,failed,,,\n", "r.csv, line 4: the key 'a' stands in line 2 already");
+  refused("b,finished,0.1,1,\n", "line 3: status must be done, diverged or failed, got 'finished'");
+  refused("b,,0.1,1,\n", "line 3: status must be done, diverged or failed, got ''");
+  refused(",done,0.1,1,\n", "line 3: it has no key");
+  refused("b,failed,,,\"of\nthree\nlines\"\nc,done,,x,\n", "r.csv, line 6: loss must be a number");
+  refused("b,failed,,,\"open\n", "line 3: a quote is not closed");
+  EXPECT_ERROR(parse_csv("key,status,loss,loss\n", "r.csv"), InputError, "names 'loss' twice");
+  EXPECT_EQ(parse_csv(head + "b,diverged,,,\nc,done,fast,-inf,\n", "r.csv").size(), 3U);
+}
+
+// Those of the committed experiments.
+TEST(SweepCsv, OfEveryExperimentIsRead) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(BRIDLE_EXPERIMENTS)) {
+    std::filesystem::path sweep = entry.path();
+    if (entry.path().extension() != ".csv" || !std::filesystem::exists(sweep.replace_extension(".toml")))
+      continue;
+    EXPECT_FALSE(parse_csv(read_file(entry.path()), entry.path().string()).empty());
+    ++count;
+  }
+  EXPECT_GE(count, 19);
 }
 
 TEST(SweepJson, HoldsAllRunsWithNumbersAsNumbers) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ TEST_F(SweepSpecTest, MakesARunOfEveryCombination) {
       "'constraint.method' = ['soft_cap', 'normalize']\n'constraint.sigma_max' = { linear = [1, 3], count = "
       "3 }\n");
   ASSERT_EQ(sweep.runs.size(), 12U);
-  EXPECT_EQ(sweep.results, folder_ / "results.csv");
+  EXPECT_EQ(sweep.results, folder_ / "sweep.csv");  // its own, whatever else is in the folder
   std::set<std::vector<std::string>> settings;
   for (const SweepRun& run : sweep.runs) {
     settings.insert(run.set);
@@ -86,6 +87,23 @@ TEST_F(SweepSpecTest, NamesARunByItsSettingsAlone) {
   EXPECT_EQ(moved.runs[0].key, first.runs[0].key);
   write_file(folder_ / "recipe.toml", "[optimizer]\nlr = 0.2\n");
   EXPECT_NE(read(text).runs[0].key, first.runs[0].key);
+}
+
+TEST_F(SweepSpecTest, RefusesGridsThatAreTooLargeBeforeTheyAreMade) {
+  const std::string recipe = "recipe = 'recipe.toml'\n";
+  EXPECT_NE(refusal(recipe + "[grid]\n'optimizer.lr' = { log10 = [-1, 1], count = 1000000000 }\n")
+                .find("a count of at most 100000, got 1000000000"),
+            std::string::npos);
+  std::string grid = "[grid]\n";
+  for (const char* key : {"optimizer.lr", "optimizer.beta1", "optimizer.beta2"})
+    grid += fmt::format("'{}' = {{ linear = [0.1, 0.9], count = 100 }}\n", key);
+  EXPECT_NE(refusal(recipe + grid).find("has 1e+06 runs of a grid of 1e+06; at most 100000 runs"),
+            std::string::npos)
+      << refusal(recipe + grid);
+  EXPECT_EQ(read(recipe + "take = 5\n" + grid).runs.size(), 5U);
+  EXPECT_NE(refusal(recipe + "[[group]]\nname = 'a'\ntake = 100001\n" + grid.replace(0, 6, "[group.grid]"))
+                .find("has 1e+05 runs"),
+            std::string::npos);
 }
 
 TEST_F(SweepSpecTest, RefusesWhatIsWrongBeforeTheFirstRun) {

@@ -28,7 +28,7 @@ class SweepWorkerTest : public testing::Test {
                "recipe = 'recipe.toml'\nfolder = '" + (folder_ / "work").string() + "'\n" + rest);
     return read_sweep(folder_ / "sweep.toml");
   }
-  std::vector<Cells> results() { return parse_csv(read_file(folder_ / "results.csv"), "results.csv"); }
+  std::vector<Cells> results() { return parse_csv(read_file(folder_ / "sweep.csv"), "sweep.csv"); }
 
   test::TemporaryData data_;
   test::TemporaryFolder folder_;
@@ -102,7 +102,7 @@ TEST_F(SweepWorkerTest, StopsWhenAskedAndTheNextWorkerGoesOnWithTheSameRun) {
 
 TEST_F(SweepWorkerTest, TakesWhatSomebodyElseAddedToTheResultsMeanwhile) {
   SweepRecord record(sweep("[grid]\n'training.seed' = [0]\n"));
-  write_file(folder_ / "results.csv", "key,group,status,loss\nother-1,other,done,1.5\n");
+  write_file(folder_ / "sweep.csv", "key,group,status,loss\nother-1,other,done,1.5\n");
   record.work({});
   std::map<std::string, std::string> losses;
   for (const Cells& row : results()) losses[row.at("key")] = row.at("loss");

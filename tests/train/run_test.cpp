@@ -16,6 +16,17 @@ TEST(Runs, AreOpenedFromTheirFolder) {
   EXPECT_ERROR(open_run_split(run, "test"), InputError, "split 'test'");
 }
 
+TEST(Runs, AreNotGivenTokensThatTheirModelDoesNotKnow) {
+  const TemporaryData data;
+  auto run = test::short_run(data);
+  make_folder(data / "shards");
+  test::write_shards(data / "shards", test::counting(1000, 50));
+  import_tokens("shards", {.train = (data / "shards/train_000000.bin").string(), .vocabulary_size = 50});
+  run.options.data.name = "shards";
+  run.tokenizer = nullptr;
+  EXPECT_ERROR(open_run_split(run, "train"), InputError, "'shards' has token ids up to 49, and the model of");
+}
+
 TEST(Runs, SayWhatIsMissing) {
   const TemporaryData data;
   test::import_words(data);

@@ -126,7 +126,7 @@ TEST_P(TenSteps, AgreeWithPytorch) {
   }
   for (int64_t step = 0; step < 10; ++step) {
     const double expected = golden.file.at("losses")[step].item<double>();
-    EXPECT_NEAR(train_step_(golden.state).loss, expected, tolerance(GetParam()) * expected)
+    EXPECT_NEAR(train_step_(golden.state)->loss, expected, tolerance(GetParam()) * expected)
         << "step " << step;
   }
   for (const Param& param : params)
@@ -159,7 +159,7 @@ TEST(TrainStep, SeesImagesMirroredAndMoved) {
     state.constraints->start_();
     state.model->params().back().tensor.set_data(test::normal({10, 16}, 6, at::kFloat));
     state.step = resumed_at;
-    return train_step_(state).loss;
+    return train_step_(state)->loss;
   };
   EXPECT_EQ(losses(true, 1, 0), losses(true, 1, 0));
   const double plain = losses(false, 0, 0);
@@ -187,8 +187,21 @@ TEST(TrainStep, AccumulatesBatchesIntoTheirMean) {
   Pass pass = twice.state.pass();
   const double a = loss_and_gradients(*twice.state.model, twice.batch(0), pass).loss;
   const double b = loss_and_gradients(*twice.state.model, twice.batch(1), pass).loss;
-  EXPECT_NEAR(train_step_(twice.state).loss, (a + b) / 2, 1e-6);
+  EXPECT_NEAR(train_step_(twice.state)->loss, (a + b) / 2, 1e-6);
   EXPECT_EQ(twice.state.loader->position(), 2);
+}
+
+TEST(TrainStep, IsDroppedWhenItIsStoppedBetweenItsBatches) {
+  Case whole("transformer_adamw_random"), stopped("transformer_adamw_random");
+  whole.state.options.training.accumulate = stopped.state.options.training.accumulate = 4;
+  const std::atomic<bool> stop{true};
+  EXPECT_FALSE(train_step_(stopped.state, &stop).has_value());
+  EXPECT_EQ(stopped.state.step, 0);
+  EXPECT_EQ(stopped.state.loader->position(), 0);
+  const double expected = train_step_(whole.state)->loss;
+  EXPECT_EQ(train_step_(stopped.state)->loss, expected);
+  for (size_t i = 0; i < whole.state.model->params().size(); ++i)
+    EXPECT_TRUE(stopped.state.model->params()[i].tensor.equal(whole.state.model->params()[i].tensor));
 }
 
 TEST(TrainStep, SaysWhereItsTimeWentAndDoesTheSame) {
@@ -196,7 +209,7 @@ TEST(TrainStep, SaysWhereItsTimeWentAndDoesTheSame) {
   StepTimes times;
   timed.state.times = &times;
   timed.state.options.constraint.prove_every = plain.state.options.constraint.prove_every = 1;
-  EXPECT_EQ(train_step_(timed.state).loss, train_step_(plain.state).loss);
+  EXPECT_EQ(train_step_(timed.state)->loss, train_step_(plain.state)->loss);
   EXPECT_TRUE(timed.state.model->params()[0].tensor.equal(plain.state.model->params()[0].tensor));
   for (const double part :
        {times.data, times.forward, times.backward, times.optimizer, times.constraint, times.proof})

@@ -147,6 +147,11 @@ TEST(Trainer, RefusesABudgetThatCannotBeKept) {
   options.constraint.options.method = "soft_cap";
   options.constraint.lipschitz = -1.0;
   EXPECT_ERROR(Trainer(options, data / "run"), InputError, "a positive number");
+  options.constraint.lipschitz = 6.2e-6;  // as docs/training.md has it: 10⁻⁴·(1/2)⁴ with every cap at 10⁻⁴
+  options.model.final_scale = options.model.softmax_scale = 1.0;
+  options.model.attention_alpha = options.model.mlp_alpha = 0.5;
+  EXPECT_ERROR(Trainer(options, data / "run"), InputError,
+               "cannot be met: with every cap at 0.0001 this model's bound is still 6.25");
   options.constraint.lipschitz = 1e-3;
   options.model.tie_embeddings = true;
   EXPECT_ERROR(Trainer(options, data / "run"), InputError, "cannot be met");
@@ -193,6 +198,95 @@ TEST(Trainer, GoesBackToAnOlderCheckpointWhereTheNewestIsDamaged) {
   expect_same_run(data / "whole", data / "run");
 }
 
+TEST(Trainer, GoesBackToAnOlderCheckpointAtOneFlippedBit) {
+  const TemporaryData data;
+  test::import_words(data);
+  Trainer(small_run(), data / "whole").run();
+  Trainer(small_run(), data / "run").run();
+  for (const char* name : {"SHA256SUMS", "config.toml", "state.json", "state.safetensors"}) {
+    const auto path = data / "run/state/step_00000020" / name;
+    std::string flipped = read_file(path);
+    flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 4);
+    write_file(path, flipped);
+    std::string note;
+    Trainer::resume(data / "run", {{}, [&note](const std::string& text) { note = text; }})->run();
+    EXPECT_NE(note.find("an older checkpoint serves"), std::string::npos) << name;
+    expect_same_run(data / "whole", data / "run");
+  }
+}
+
+TEST(Trainer, RefusesAConfigThatIsCutOffOrChanged) {
+  const TemporaryData data;
+  test::import_words(data);
+  Trainer(small_run(), data / "run").run();
+  const auto path = data / "run/config.toml";
+  const std::string whole = read_file(path);
+  for (const size_t size :
+       {size_t{0}, whole.find("[model]"), whole.find("[training]"), whole.rfind("checkpoint_every")}) {
+    write_file(path, whole.substr(0, size));
+    EXPECT_ERROR(Trainer::resume(data / "run"), InputError, "config.toml must hold every key");
+  }
+  EXPECT_ERROR(Trainer::resume(data / "run"), InputError, "add 'checkpoint_every = 200' under [training]");
+  std::string changed = whole;
+  changed.replace(changed.find("sigma_max = 2.0"), 15, "sigma_max = 3.0");
+  write_file(path, changed);
+  EXPECT_ERROR(Trainer::resume(data / "run"), InputError, "constraint.sigma_max = 3.0 instead of 2.0");
+  write_file(path, whole);
+  EXPECT_TRUE(Trainer::resume(data / "run")->run().finished);
+}
+
+TEST(Trainer, GoesOnWithoutItsMetrics) {
+  const TemporaryData data;
+  test::import_words(data);
+  Trainer(small_run(), data / "whole").run();
+  for (const int64_t kept : {-1, 0, 10, 700}) {
+    const auto run = data / ("run" + std::to_string(kept));
+    Trainer(small_run(), run).run();
+    std::filesystem::remove_all(run / "state/step_00000020");
+    const std::string metrics_text = read_file(run / "metrics.jsonl");
+    std::filesystem::remove(run / "metrics.jsonl");
+    if (kept >= 0) write_file(run / "metrics.jsonl", metrics_text.substr(0, static_cast<size_t>(kept)));
+    std::string note;
+    Trainer::resume(run, {{}, [&note](const std::string& text) { note = text; }})->run();
+    EXPECT_NE(note.find("metrics.jsonl"), std::string::npos);
+    EXPECT_TRUE(read_file(data / "whole/model.safetensors") == read_file(run / "model.safetensors"));
+    EXPECT_EQ(metrics(run).back(), metrics(data / "whole").back());
+  }
+}
+
+TEST(Trainer, ResumesOnlyTheRecipeOfItsRun) {
+  const TemporaryData data;
+  test::import_words(data);
+  Trainer(small_run(), data / "run").run();
+  EXPECT_TRUE(Trainer::resume(data / "run", {}, small_run())->run().finished);
+  RunOptions other = small_run();
+  other.optimizer.lr = 0.25;
+  other.training.steps = 30;
+  EXPECT_ERROR(Trainer::resume(data / "run", {}, other), InputError,
+               "optimizer.lr = 0.25 instead of 0.5; training.steps = 30 instead of 20");
+}
+
+// Killed before config.toml was there: only the lock is.
+TEST(Trainer, BeginsWhereARunWasKilledBeforeItBegan) {
+  const TemporaryData data;
+  test::import_words(data);
+  make_folder(data / "run/state");
+  write_file(data / "run/state/.lock", "");
+  write_file(data / "run/.config.toml.17.new", "[da");
+  EXPECT_TRUE(Trainer(small_run(), data / "run").run().finished);
+}
+
+TEST(Trainer, MakesWhatARunLacksThatWasKilledAfterItsConfig) {
+  const TemporaryData data;
+  test::import_words(data);
+  Trainer(small_run(), data / "whole").run();
+  { const Trainer first(small_run(), data / "run"); }
+  for (const char* name : {"metrics.jsonl", "vocab.json"}) std::filesystem::remove(data / "run" / name);
+  Trainer::resume(data / "run")->run();
+  expect_same_run(data / "whole", data / "run");
+  EXPECT_EQ(read_file(data / "whole/vocab.json"), read_file(data / "run/vocab.json"));
+}
+
 TEST(Trainer, KeepsTheLastGoodCheckpointWhenTheLossIsNotFinite) {
   const TemporaryData data;
   test::import_words(data);
@@ -233,6 +327,10 @@ TEST(Trainer, SaysWhatIsWrongWithARecipe) {
   refused([](RunOptions& o) { o.model.kind = "mlp"; },
           "does not fit the data set 'words', which holds tokens");
   refused([](RunOptions& o) { o.model.vocab_size = 5; }, "model.vocab_size = 5 and");
+  refused([](RunOptions& o) { o.model.max_position_embeddings = 31; },
+          "model.max_position_embeddings must be at least data.sequence_length = 32, got 31");
+  refused([](RunOptions& o) { o.data.batch_size = 1'000'000'000; }, "lower data.batch_size");
+  refused([](RunOptions& o) { o.model.hidden_size = 100'000; }, "lower model.hidden_size");
   refused([](RunOptions& o) { o.data.order = "randon"; }, "did you mean 'random'?");
   refused([](RunOptions& o) { o.constraint.options.method = "soft_cup"; }, "soft_cap");
   refused([](RunOptions& o) { o.training.precision = "float16"; }, "training.precision = 'float16'");
