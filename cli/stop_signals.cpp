@@ -2,6 +2,7 @@
 #include "stop_signals.h"
 
 #include <csignal>
+#include <initializer_list>
 
 namespace bridle {
 
