@@ -107,7 +107,7 @@ expect 1 "none.json" "$bridle" certify --check none.json
 expect 2 "sound or paper" "$bridle" certify run --formula other
 expect 2 "goes with --seal" "$bridle" certify run --lipschitz 3
 expect 1 "cannot be negative" "$bridle" certify run --radius -1
-expect 1 "a positive number" "$bridle" train recipe.toml --out other --lipschitz -1
+expect 1 "must be positive, got -1" "$bridle" train recipe.toml --out other --lipschitz -1
 [ ! -e other ] || fail "a refused budget left a folder"
 # LayerNorm stretches without limit where its ε is 0.
 mkdir normed && "$python" - <<'P'
