@@ -37,7 +37,7 @@ expect 0 "1 done" "$bridle" sweep sweep.toml --workers 1
 "$bridle" certify run --search 0 --predictions --epsilon 0.1411764705882353 --json >certified.json 2>/dev/null
 python3 - <<'P'
 import csv, json
-row, = csv.DictReader(open("results.csv"))
+row, = csv.DictReader(open("sweep.csv"))
 share = json.load(open("certified.json"))["predictions"]["shares"][0]["certified_accuracy"]
 assert abs(float(row["certified_accuracy"]) - share) < 1e-5 and share > 0, (row, share)
 P

@@ -111,7 +111,7 @@ mkdir far && cp mlp/config.json mlp/model.safetensors far/
 sed -i 's/"input_bound": 1.0/"input_bound": 1e308/' far/config.json
 expect 1 "must leave the inputs' norm finite" "$bridle" certify far --radius 1.79e308
 [ ! -e far/certificate.json ] || fail "an infinite domain has a certificate"
-expect 1 "a positive number" "$bridle" train recipe.toml --out other --lipschitz -1
+expect 1 "must be positive, got -1" "$bridle" train recipe.toml --out other --lipschitz -1
 [ ! -e other ] || fail "a refused budget left a folder"
 # LayerNorm stretches without limit where its ε is 0.
 mkdir normed && "$python" - <<'P'

@@ -40,6 +40,10 @@ expect 0 "damaged" in_empty b "$bridle" data list
 expect 0 "36 training" in_empty b "$bridle" data import mine --text "$work/text" --replace
 expect 1 "Not a directory" env BRIDLE_DATA="$work/text/inside" "$bridle" data import mine --text "$work/text"
 
+printf '\001\000\002\000\377\377\003\000' >"$work/ids.bin"
+expect 1 "ids.bin: token 2 is 65535, beyond the vocabulary of 50257" in_empty b "$bridle" data import ids --train "$work/ids.bin" --raw
+[ ! -e "$work/b/ids" ] || fail "a refused import left a data set"
+
 # A full disk leaves nothing behind. A tiny file system where we may mount one, a limit on file sizes everywhere.
 head -c 3000000 /dev/zero | tr '\0' 'x' >"$work/long"; echo y >>"$work/long"
 got=0; message=$( (ulimit -f 1000; trap '' XFSZ; in_empty c "$bridle" data import mine --text "$work/long") 2>&1) || got=$?
