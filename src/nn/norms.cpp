@@ -117,7 +117,10 @@ std::vector<UpperBound> EstimatedNorms::establish(const NormQuestion& question) 
   if (question.kind != NormKind::spectral) return measure(question);
   std::vector<UpperBound> result;
   const at::Tensor norms = spectral_norm_estimate(question.values, /*rounds=*/64).to(at::kDouble);
-  for (int64_t i = 0; i < norms.size(0); ++i) result.emplace_back(norms[i].item<double>());
+  for (int64_t i = 0; i < norms.size(0); ++i) {
+    const double norm = norms[i].item<double>();  // NaN where squares of huge entries overflow
+    result.push_back(std::isnan(norm) ? UpperBound::unbounded() : UpperBound(norm));
+  }
   return result;
 }
 
