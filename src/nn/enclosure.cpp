@@ -3,7 +3,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
@@ -173,6 +172,23 @@ const ProductNorms& ErrorWalk::norms(const Param& weight, int64_t blocks) {
   return norms_[key] = result;
 }
 
+namespace {
+
+// ‖|W||x|‖ of every row and block, never too small: in float32, whose rounding of nonnegative sums is small and enlarged
+// away; what it flushes to zero is added, and what overflows is infinite.
+at::Tensor absolute_product(const at::Tensor& x, const at::Tensor& w, int64_t blocks) {
+  at::Tensor products = at::linear(x.abs().to(at::kFloat), w.abs().to(at::kFloat)).to(at::kDouble);
+  if (blocks != 0) products = products.view({products.size(0), products.size(1), blocks, -1}).transpose(1, 2);
+  const auto n = static_cast<double>(w.size(1));
+  const double rounding = (n + 4.0) * 0x1p-23;
+  if (rounding > 0.25) return at::full_like(products.select(-1, 0), kInfinity);
+  const double entries = w.abs().max().item<double>() + x.abs().max().item<double>() + 1.0;
+  const double flushed = 4.0 * 0x1p-126 * entries * n * std::sqrt(static_cast<double>(products.size(-1)));
+  return raised(row_lengths(products).mul(1.0 + 2.0 * rounding).add(flushed));
+}
+
+}  // namespace
+
 Enclosure enclose_product(const Enclosure& x, const Param& weight, const Param* bias, int64_t blocks,
                           ErrorWalk& walk) {
   const at::Tensor w = exact(weight.tensor);
@@ -180,7 +196,7 @@ Enclosure enclose_product(const Enclosure& x, const Param& weight, const Param* 
       bias == nullptr ? at::linear(x.values, w) : at::linear(x.values, w, exact(bias->tensor));
   const int64_t parts = blocks == 0 ? 1 : blocks;
   const ProductNorms& norms = walk.norms(weight, parts);
-  at::Tensor reach = x.reach, error = x.error, size = walk.size(x);
+  at::Tensor reach = x.reach, error = x.error, size = walk.size(x), length = row_lengths(x.values);
   at::Tensor spectral = norms.spectral, frobenius = norms.frobenius, rounded = norms.rounded;
   at::Tensor offset = bias == nullptr ? at::full({parts}, 0.0, at::kDouble)
                                       : row_lengths(exact(bias->tensor).view({parts, -1}));
@@ -191,23 +207,30 @@ Enclosure enclose_product(const Enclosure& x, const Param& weight, const Param* 
     rounded = rounded.view({-1}).view(walk.unit(error.dim()).sizes());
   } else {
     values = values.view({values.size(0), values.size(1), blocks, -1}).transpose(1, 2);
-    reach = reach.unsqueeze(2), error = error.unsqueeze(2), size = size.unsqueeze(2);
+    reach = reach.unsqueeze(2), error = error.unsqueeze(2), size = size.unsqueeze(2),
+    length = length.unsqueeze(1);
     spectral = per_block(spectral), frobenius = per_block(frobenius), rounded = per_block(rounded);
     offset = per_block(offset);
   }
   const int64_t n = w.size(1), rows = w.size(0) / parts, dimensions = error.dim();
-  const at::Tensor sums = walk.sum_error(n + 4, dimensions).add(1.0).mul(walk.sum_error(n + 4, dimensions));
-  const at::Tensor whole = frobenius.mul(size).mul(walk.unit(dimensions).add(1.0)).add(offset);
+  const at::Tensor largest = frobenius.mul(size).add(offset);  // no partial sum is larger
+  // |W||x_p| at the program's x_p: at x̂, and as far away as that may be.
+  const at::Tensor here = absolute_product(x.values, w, blocks);
+  const at::Tensor away = raised(x.error[0].add(x.reach).add(x.error));
+  const at::Tensor most = frobenius.squeeze(0).mul(length);
+  const at::Tensor known = at::where(here.le(most), here, most);  // also where float32 has overflowed
+  const at::Tensor terms = known.add(frobenius.mul(blocks == 0 ? away : away.unsqueeze(2)));
+  const at::Tensor whole = terms.mul(walk.unit(dimensions).add(1.0)).add(offset);
   // Results that underflow, and entries of the weight and of x that are flushed to zero.
   const double across = std::sqrt(static_cast<double>(n)), down = std::sqrt(static_cast<double>(rows));
   const at::Tensor flushed =
       size.mul(across * down).add(frobenius.mul(across)).add(static_cast<double>(n + 4) * down);
   at::Tensor total = error.mul(spectral)
                          .add(rounded.mul(size))
-                         .add(sums.mul(whole))
+                         .add(walk.sum_error(n + 4, dimensions).mul(whole))
                          .add(walk.least(dimensions).mul(flushed));
   if (bias != nullptr) total = total.add(walk.cast_error(bias->tensor.scalar_type(), dimensions).mul(offset));
-  total = walk.guarded(raised(total), raised(whole.add(frobenius)));
+  total = walk.guarded(raised(total), raised(largest.add(frobenius)));
   return walk.stored(values, raised(reach.mul(spectral)), total);
 }
 
@@ -225,15 +248,15 @@ LogitEnclosure enclose_logits(const Enclosure& x, const LogitLayer& layer, Error
   const at::Tensor whole = size.mul(longest);
   const at::Tensor final = whole.mul(2.0 * scale).add(added);
   const at::Tensor cast = walk.cast_error(layer.rows.tensor.scalar_type(), dimensions);
-  at::Tensor total = x.error.mul(longest).add(
-      whole.mul(walk.sum_error(n + 4, dimensions).mul(2.0).add(walk.unit(dimensions)).add(cast)));
+  const at::Tensor unit = walk.unit(dimensions), least = walk.least(dimensions);
+  const at::Tensor products = walk.sum_error(n + 4, dimensions).mul(unit.add(1.0)).add(unit).add(cast);
   const double root = std::sqrt(static_cast<double>(n));
   const at::Tensor flushed = size.mul(root).add(longest * root + static_cast<double>(n + 4));
-  total = total.add(walk.least(dimensions).mul(flushed)).mul(scale).add(walk.scalar_error(scale, dimensions));
-  total =
-      total.add(final.mul(walk.unit(dimensions).mul(6.0))).add(walk.least(dimensions).mul(8.0 + 2.0 * scale));
-  total = walk.guarded(raised(total), raised(whole.add(longest)));
-  return {logits, x.reach, walk.guarded(total, raised(final))};
+  at::Tensor own = whole.mul(products).add(least.mul(flushed)).mul(scale);
+  own = own.add(final.mul(unit.mul(6.0))).add(least.mul(8.0 + 2.0 * scale));
+  own = raised(own.add(walk.scalar_error(scale, dimensions)));
+  own = walk.guarded(walk.guarded(own, raised(whole.add(longest))), raised(final));
+  return {logits, x.reach, x.error, own, raised(x.error.mul(longest * scale).add(own))};
 }
 
 }  // namespace bridle

@@ -50,11 +50,14 @@ struct Enclosure {
   at::Tensor error = {};   // [K, rows…]: between the program's and the exact signal, both at x′
 };
 
-// At the logits: `error` is of every single logit, `reach` that of the head's input.
+// At the logits. `reach` and `input_error` are those of the head's input, which moves a difference of two logits by at most
+// γ|w_i − w_j| times as much; `own_error` is what the head itself adds to any logit, and `error` all of a logit's.
 struct LogitEnclosure {
-  at::Tensor logits = {};  // float64, [rows…, V]
-  at::Tensor reach = {};   // [K, rows…]
-  at::Tensor error = {};   // [K, rows…]
+  at::Tensor logits = {};       // float64, [rows…, V]
+  at::Tensor reach = {};        // [K, rows…]
+  at::Tensor input_error = {};  // [K, rows…]
+  at::Tensor own_error = {};    // [K, rows…]
+  at::Tensor error = {};        // [K, rows…]
 };
 
 // What a product's error depends on, by block of rows.

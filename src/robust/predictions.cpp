@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cdist.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -165,22 +166,28 @@ class Certifier {
     Pass pass{.dtype = at::kDouble};
     const LogitEnclosure all = model_.enclose(model_.embed(batch.inputs, pass), walk_);
     const at::Tensor logits = all.logits.reshape({-1, all.logits.size(-1)});
-    const at::Tensor reach = all.reach.reshape({all.reach.size(0), -1});  // [K, N]
-    const at::Tensor error = all.error.reshape({all.error.size(0), -1});
+    const auto flat = [](const at::Tensor& t) { return t.reshape({t.size(0), -1}); };  // [K, N]
+    const at::Tensor reach = flat(all.reach), input = flat(all.input_error), head = flat(all.own_error);
     const at::Tensor predicted = logits.argmax(1);
     const at::Tensor is_right = predicted.eq(batch.targets.reshape({-1}));
     const at::Tensor distances = rows_.from(predicted);
-    // The float64 pass may be off by its error, and the subtraction of two logits is rounded.
-    const at::Tensor own = raised(error[0].mul(2.0).add(logits.abs().amax(1), 0x1p-50));
+    // Each difference of two logits is rounded once more here.
+    const at::Tensor subtraction = logits.abs().amax(1).mul(0x1p-50);
     const auto count = static_cast<int64_t>(epsilons_.size());
-    std::vector<at::Tensor> left;
-    for (int64_t e = 0; e < count; ++e)
-      left.push_back(margin_left(logits, predicted, distances, reach[1 + e]).sub(own));
-    const at::Tensor margins = at::stack(left);  // [ε, N]
-    tally_.add(0, margins.gt(0.0), is_right);
-    for (size_t p = 0; p < programs_.size(); ++p) {
-      const at::Tensor lost = raised(error.narrow(0, 1 + static_cast<int64_t>(p) * count, count).mul(2.0));
-      tally_.add(p + 1, margins.gt(lost), is_right);
+    // Whether margins survive what the head's input moves, at ε and by the errors of the float64 pass and of the program.
+    const auto holds = [&](int64_t of_case, const at::Tensor& input_off, const at::Tensor& head_off) {
+      const at::Tensor moved = raised(reach[of_case].add(input[0]).add(input_off));
+      const at::Tensor lost = raised(head[0].add(head_off).mul(2.0).add(subtraction));
+      return margin_left(logits, predicted, distances, moved).gt(lost);
+    };
+    for (size_t f = 0; f <= programs_.size(); ++f) {  // 0: the exact network
+      std::vector<at::Tensor> stands;
+      for (int64_t e = 0; e < count; ++e) {
+        const int64_t of_case = 1 + e + (f == 0 ? 0 : (static_cast<int64_t>(f) - 1) * count);
+        const at::Tensor none = at::zeros_like(subtraction);
+        stands.push_back(holds(of_case, f == 0 ? none : input[of_case], f == 0 ? none : head[of_case]));
+      }
+      tally_.add(f, at::stack(stands), is_right);
     }
     predicted_.push_back(predicted);
     right_ += is_right.sum().item<double>();

@@ -38,7 +38,9 @@ expect 0 "1 done" "$bridle" sweep sweep.toml --workers 1
 python3 - <<'P'
 import csv, json
 row, = csv.DictReader(open("sweep.csv"))
-share = json.load(open("certified.json"))["predictions"]["shares"][0]["certified_accuracy"]
+shares = {share["function"]: share["certified_accuracy"] for share in json.load(open("certified.json"))["predictions"]["shares"]}
+share = shares["float32"]
+assert shares["exact"] >= share >= shares["bfloat16"], shares
 assert abs(float(row["certified_accuracy"]) - share) < 1e-5 and share > 0, (row, share)
 P
 
