@@ -1,15 +1,17 @@
 // See stop_signals.h.
 #include "stop_signals.h"
 
+#include <array>
 #include <csignal>
-#include <initializer_list>
 
 namespace bridle {
 
 std::atomic<bool> stop_requested{false};
 
 namespace {
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> first_signal{0};
+std::atomic<bool> end_at_second{false};
 static_assert(std::atomic<int>::is_always_lock_free);  // a signal handler may set it
 }  // namespace
 
@@ -19,9 +21,11 @@ void stop_on_signals(bool second_ends) {
     int none = 0;
     first_signal.compare_exchange_strong(none, signal);
     stop_requested = true;
+    if (!end_at_second) return;
+    for (const int other : kSignals) std::signal(other, SIG_DFL);
   };
-  action.sa_flags = second_ends ? static_cast<int>(SA_RESETHAND) : 0;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+  end_at_second = second_ends;
+  for (const int signal : kSignals) sigaction(signal, &action, nullptr);
 }
 
 void end_by_signal() { throw StoppedBySignal{128 + first_signal}; }

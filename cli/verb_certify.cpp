@@ -81,7 +81,7 @@ void print_certificate(const Certificate& certificate) {
   line("holds for", fmt::format("inputs of norm up to {} ({} as stored, moved by up to {})",
                                 bound.domain_radius, bound.token_radius, bound.attack_radius));
   if (certificate.observed && *certificate.observed > 0.0) {
-    const double shown = std::floor(*certificate.observed * 1e6) / 1e6;
+    const double shown = std::floor(std::nextafter(*certificate.observed * 1e6, 0.0)) / 1e6;
     line("observed",
          fmt::format(
              "{}, the most that a search found: at least so much is reached; the bound is {:.4g} times that",
@@ -96,17 +96,19 @@ void print_predictions(const CertifiedPredictions& p) {
       "what\nLibTorch's operators compute of it in that precision, at the input and at every perturbed "
       "one.\n",
       p.targets, 100.0 * p.accuracy);
-  fmt::print("{:<10}{:>12}{:>18}{:>14}\n", "function", p.norm == "l2" ? "ε (ℓ2)" : "ε (RMS)", "cannot change",
+  // Never more than what is certified.
+  const auto percent = [](double share) { return std::floor(1e4 * share) / 100.0; };
+  fmt::print("{:<10}{:>22}{:>18}{:>14}\n", "function", p.norm == "l2" ? "ε (ℓ2)" : "ε (RMS)", "cannot change",
              "and right");
   for (const CertifiedFunction& of : p.functions) {
     const auto none = [](const CertifiedShare& share) { return share.certified == 0.0; };
     if (std::ranges::all_of(of.shares, none)) {
-      fmt::print("{:<10}     none at any of these ε\n", of.function);
+      fmt::print("{:<10}{:>22}{:>16.2f} %{:>12.2f} %\n", of.function, "all of these", 0.0, 0.0);
       continue;
     }
     for (const CertifiedShare& share : of.shares)
-      fmt::print("{:<10}{:>12.5f}{:>16.2f} %{:>12.2f} %\n", of.function, share.epsilon,
-                 100.0 * share.certified, 100.0 * share.certified_accuracy);
+      fmt::print("{:<10}{:>22}{:>16.2f} %{:>12.2f} %\n", of.function, share.epsilon, percent(share.certified),
+                 percent(share.certified_accuracy));
   }
 }
 
@@ -200,7 +202,7 @@ std::vector<at::Tensor> inputs_of(const Run& run, int64_t count) {
 // The largest stretch that a search finds; none, with the reason said, where the model's outputs are beyond float64.
 std::optional<double> observed_stretch(const Model& model, const CertifiedBound& bound, int starts,
                                        ProgressLine& line) {
-  if (starts == 0 || bound.domain_radius == 0.0) return std::nullopt;
+  if (starts == 0 || bound.domain_radius < kLeastSearchDomain) return std::nullopt;
   try {
     const ObservedStretch found = search_stretch(
         model, {.domain = bound.domain_radius, .starts = starts, .on_progress = [&line](const Progress& p) {

@@ -22,16 +22,11 @@ std::string internal(std::string_view what) {
   return fmt::format("internal error: {}; please report it, with the command that led to it", what);
 }
 
-std::string_view first_line(std::string_view text) {
-  constexpr size_t longest = 300;
-  return text.substr(0, std::min(text.find('\n'), longest));
-}
-
 // LibTorch has no kind of its own for a CPU that is out of memory; its allocator says how much was asked for.
 [[noreturn]] void rethrow_torch(const std::string& operation, std::string_view text) {
   constexpr std::string_view allocator = "you tried to allocate ";
   const size_t place = text.find(allocator);
-  if (place == std::string_view::npos) throw Error(operation, internal(first_line(text)));
+  if (place == std::string_view::npos) throw Error(operation, internal("an operation of LibTorch failed"));
   const double bytes = std::strtod(std::string(text.substr(place + allocator.size())).c_str(), nullptr);
   throw InputError(operation, fmt::format("not enough memory: {:.3g} GiB more were needed; {}",
                                           bytes / (1024.0 * 1024.0 * 1024.0), kSmaller));

@@ -193,9 +193,9 @@ at::Tensor toward_largest_rows(const Model& model, const at::Tensor& x, const at
 }
 
 void check(const SearchOptions& options) {
-  // Far smaller ones would have squares that underflow.
-  if (!(options.domain >= 1e-100 && std::isfinite(options.domain)))
-    throw InputError("search", fmt::format("domain must be at least 1e-100, got {}", options.domain));
+  if (!(options.domain >= kLeastSearchDomain && std::isfinite(options.domain)))
+    throw InputError("search",
+                     fmt::format("domain must be at least {}, got {}", kLeastSearchDomain, options.domain));
   if (options.sequence_length < 1 || options.starts < 1 || options.rounds < 0)
     throw InputError(
         "search", fmt::format("{} tokens, {} starts, {} rounds; there must be at least one of the first two",

@@ -11,6 +11,9 @@
 
 namespace bridle {
 
+// Squares of far smaller inputs would underflow.
+constexpr double kLeastSearchDomain = 1e-100;
+
 struct SearchOptions {
   double domain = 1.0;          // norm of both inputs: the largest RMS over tokens
   int64_t sequence_length = 8;  // transformers

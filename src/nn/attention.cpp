@@ -141,7 +141,8 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   const at::Tensor largest =
       raised(q_size.mul(of_all(k_size)).mul(scale).add(q_size, scale).add(bias.view({1, 1, -1, 1})));
   const at::Tensor known = walk.guarded(walk.guarded(raised(error), largest), of_all(v_size).expand_as(error))
-                               .add(walk.scalar_error(logit_scale(), dimensions));
+                               .add(walk.scalar_error(logit_scale(), dimensions))
+                               .masked_fill(products.isinf(), std::numeric_limits<double>::infinity());
   Pass pass{.dtype = at::kDouble};
   const Enclosure by_head = walk.stored(attend(q.values, k.values, v.values, pass), raised(reach), known);
   const auto together = [](const at::Tensor& t) { return raised(t.square().sum(2).sqrt()); };  // [K, B, T]

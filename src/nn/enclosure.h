@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ struct Arithmetic {
 
 // True where this build's bfloat16 linear layers add up in float32, which `Arithmetic::bfloat16` is about.
 bool bfloat16_layers_add_in_float32();
+bool adds_in_float32(const std::function<at::Tensor(const at::Tensor& x, const at::Tensor& w)>& layer);
 
 // A program, and how far its input may be from the one that the float64 pass has seen: Euclidean, for every token.
 struct ProgramCase {
@@ -128,10 +130,10 @@ class ErrorWalk {
 at::Tensor row_lengths(const at::Tensor& values);
 
 // A nonnegative number that was computed in float64 by sums, products, quotients and roots of nonnegative numbers, with no
-// more than 2^25 terms a sum, made not smaller than the exact one.
+// more than 2^25 terms per sum, made not smaller than the exact one.
 at::Tensor raised(const at::Tensor& computed);
 
-// W x (+ b) in `blocks` blocks of rows: [B, T, n] → [B, blocks, T, m/blocks]; for 0 blocks [rows…, m], one distance a row.
+// W x (+ b) in `blocks` blocks of rows: [B, T, n] → [B, blocks, T, m/blocks]; for 0 blocks [rows…, m], one distance per row.
 Enclosure enclose_product(const Enclosure& x, const Param& weight, const Param* bias, int64_t blocks,
                           ErrorWalk& walk);
 

@@ -30,9 +30,9 @@ Enclosure Rope::enclose(const Enclosure& x, const ErrorWalk& walk) const {
   const double largest = static_cast<double>(x.values.size(2)) * std::max(1.0, 1.0 / theta_);
   const double angle = largest * (2.0 * std::abs(std::log(theta_)) + 8.0) * 0x1p-52;
   constexpr double kLargestAngle = 1e9;  // up to here sine and cosine are as good as elsewhere
-  const double turned =
+  const double angle_error =
       largest <= kLargestAngle ? 2.0 * angle + 0x1p-46 : std::numeric_limits<double>::infinity();
-  const at::Tensor lost = walk.size(x).mul(walk.unit(x.error.dim()).mul(8.0).add(turned));
+  const at::Tensor lost = walk.size(x).mul(walk.unit(x.error.dim()).mul(8.0).add(angle_error));
   const double root = 4.0 * std::sqrt(static_cast<double>(head_size_));
   return {forward(x.values), x.reach, raised(x.error.add(lost).add(walk.least(x.error.dim()).mul(root)))};
 }

@@ -73,7 +73,8 @@ struct Perturbation {
   std::map<std::string, double> limits = {};  // of what it becomes after each layer, by the global bound
 };
 
-Perturbation perturbation(const Model& model, double epsilon, const PredictionOptions& options, bool pixels) {
+Perturbation perturbation(const Model& model, const CertifiedBound& bound, double epsilon,
+                          const PredictionOptions& options, bool pixels) {
   constexpr double up = 1.0 + 1e-6;
   const ModelOptions& o = model.options();
   const auto inputs = static_cast<double>(pixels ? o.layer_sizes.front() : o.hidden_size);
@@ -81,7 +82,6 @@ Perturbation perturbation(const Model& model, double epsilon, const PredictionOp
   if (options.standardised) smallest = *std::ranges::min_element(options.standardised->deviation) / up;
   const double rms = pixels ? epsilon / smallest / std::sqrt(inputs) * up : epsilon;
   Perturbation result{epsilon, rms * std::sqrt(inputs) * up};
-  const CertifiedBound bound = certify(model, pixels ? 0.0 : epsilon);
   for (size_t i = 0; i < bound.layers.size(); ++i) {
     const auto width = static_cast<double>(pixels ? o.layer_sizes.at(i + 1) : o.hidden_size);
     const double limit = bound.layers[i].lipschitz.value * rms * std::sqrt(width) * up;
@@ -143,8 +143,11 @@ class Certifier {
   Certifier(const Model& model, const PredictionOptions& options, bool pixels)
       : model_(model), rows_(model), programs_(programs()), epsilons_(epsilons_of(options, pixels)) {
     std::vector<Perturbation> perturbations;
-    for (const double epsilon : epsilons_)
-      perturbations.push_back(perturbation(model, epsilon, options, pixels));
+    std::optional<CertifiedBound> bound;  // of pixels the same at every ε
+    for (const double epsilon : epsilons_) {
+      if (!bound || !pixels) bound = certify(model, pixels ? 0.0 : epsilon);
+      perturbations.push_back(perturbation(model, *bound, epsilon, options, pixels));
+    }
     std::vector<ProgramCase> cases;
     std::vector<std::map<std::string, double>> limits{{}};
     std::vector<std::string> names{"exact"};
@@ -212,6 +215,15 @@ class Certifier {
   double right_ = 0.0;
 };
 
+// A batch's float64 logits stay below 256 MiB, whatever the vocabulary.
+EvaluationOptions small_enough(EvaluationOptions order, const ModelOptions& model, bool pixels) {
+  constexpr int64_t most = int64_t{1} << 25;
+  if (!pixels)
+    order.batch_size = std::min(
+        order.batch_size, std::max<int64_t>(1, most / model.vocab_size / model.max_position_embeddings));
+  return order;
+}
+
 }  // namespace
 
 const CertifiedFunction& CertifiedPredictions::of(const std::string& function) const {
@@ -228,7 +240,7 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
   const ExactArithmetic arithmetic;
   const bool pixels = model.options().kind == "mlp";
   Certifier certifier(model, options, pixels);
-  const Evaluation batches(source, options.order);
+  const Evaluation batches(source, small_enough(options.order, model.options(), pixels));
   for (int64_t b = 0; b < batches.size(); ++b) {
     certifier.add(batches[b]);
     report(progress,

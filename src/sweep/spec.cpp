@@ -50,9 +50,10 @@ class Reader {
   std::vector<std::string> tried(const toml::node& node, const std::string& key) const;
   std::vector<std::string> spaced(const toml::table& table, const std::string& key) const;
   Group group(const toml::table& table, const Group& common, bool named) const;
-  void add_runs(const Group& group, std::vector<SweepRun>& runs) const;
+  void add_runs(const Group& group, std::vector<SweepRun>& runs);
 
   fs::path file_;
+  double all_ = 0.0;  // runs of the groups so far
 };
 
 std::string text_of(const toml::node& node) {
@@ -187,7 +188,7 @@ std::string digest_of(const fs::path& recipe, const std::vector<std::string>& se
   return sha.digest().substr(0, 12);
 }
 
-void Reader::add_runs(const Group& group, std::vector<SweepRun>& runs) const {
+void Reader::add_runs(const Group& group, std::vector<SweepRun>& runs) {
   if (group.recipe.empty()) refuse(fmt::format("group '{}' has no recipe", group.name));
   std::vector<int64_t> sizes;
   double points = 1.0;
@@ -196,11 +197,16 @@ void Reader::add_runs(const Group& group, std::vector<SweepRun>& runs) const {
     points *= static_cast<double>(values.size());
   }
   const double wanted = group.take > 0 ? std::min(points, static_cast<double>(group.take)) : points;
-  if (wanted > static_cast<double>(kMostRuns) || points > kLargestGrid)
+  all_ += wanted;
+  if (all_ > static_cast<double>(kMostRuns))
     refuse(fmt::format(
-        "group '{}' has {:.4g} runs of a grid of {:.4g}; at most {} runs of {:.4g} are made: shorten the "
-        "lists, or set take",
-        group.name, wanted, points, kMostRuns, kLargestGrid));
+        "it has {:.4g} runs up to group '{}'; at most {} are made: shorten the lists, or set take", all_,
+        group.name, kMostRuns));
+  if (points > kLargestGrid)
+    refuse(
+        fmt::format("group '{}' takes its runs from a grid of {:.4g} points, of which there may be at most "
+                    "{:.4g}: shorten the lists",
+                    group.name, points, kLargestGrid));
   for (const std::vector<int64_t>& point : spread_points(sizes, group.take)) {
     SweepRun run{.key = {}, .group = group.name, .recipe = group.recipe, .set = {}, .varied = {}};
     Values values = group.set;
@@ -239,10 +245,6 @@ Sweep Reader::read() {
   } else {
     add_runs(common, by_group.emplace_back());
   }
-  size_t all = 0;
-  for (const auto& runs : by_group) all += runs.size();
-  if (all > static_cast<size_t>(kMostRuns))
-    refuse(fmt::format("it has {} runs in all groups; at most {} are made", all, kMostRuns));
   // Groups in turn, so that all of them grow together.
   for (size_t place = 0, added = 1; added > 0; ++place) {
     added = 0;

@@ -24,10 +24,21 @@ namespace fs = std::filesystem;
 constexpr double kRadius = 36.0 / 255.0;  // ℓ2, that of most published figures for CIFAR-10
 constexpr uintmax_t kRoom = 16 << 20;     // bytes without which a failure is the disk's
 
+bool has_checkpoint(const fs::path& folder) {
+  if (!fs::is_directory(folder / "state")) return false;
+  return std::ranges::any_of(fs::directory_iterator(folder / "state"), [](const fs::directory_entry& entry) {
+    return entry.path().filename().string().starts_with("step_");
+  });
+}
+
 // A run that was cut short goes on; one that was killed before it was a run begins again.
 std::unique_ptr<Trainer> open_trainer(const SweepRun& run, const fs::path& folder,
                                       const TrainListener& listener) {
   if (fs::exists(folder / "config.toml")) return Trainer::resume(folder, listener);
+  if (has_checkpoint(folder))
+    throw InputError("sweep", fmt::format("{} has checkpoints but no config.toml: restore it from "
+                                          "state/step_…/config.toml, or remove the folder to begin again",
+                                          folder.string()));
   fs::remove_all(folder);
   make_folder(folder.parent_path());
   return std::make_unique<Trainer>(read_recipe(run.recipe, run.set), folder, listener);

@@ -36,7 +36,14 @@ std::vector<double> layer_sizes(const RunOptions& options) {
 double parameters(const RunOptions& options) {
   if (options.model.kind != "mlp") {
     const Sizes sizes(options);
-    return sizes.matrices() + (options.model.tie_embeddings ? 1.0 : 2.0) * sizes.vocabulary * sizes.d;
+    const ModelOptions& model = options.model;
+    const auto positions = static_cast<double>(model.max_position_embeddings);
+    const double learned = model.positions == "learned" ? positions * sizes.d : 0.0;
+    const double offsets =
+        model.position_bias_offsets > 0 ? static_cast<double>(model.position_bias_offsets) : positions;
+    const double biases = model.position_bias ? sizes.layers * sizes.heads * offsets : 0.0;
+    return sizes.matrices() + (model.tie_embeddings ? 1.0 : 2.0) * sizes.vocabulary * sizes.d + learned +
+           biases;
   }
   double count = 0.0;
   const std::vector<double> layers = layer_sizes(options);

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/toml_text.h"
 #include "bridle/error.h"
 #include "certify/choose.h"
 #include "data/image_source.h"
@@ -214,7 +215,7 @@ Settings run_settings(RunOptions& options) {
 RunOptions read_recipe(const std::filesystem::path& path, const std::vector<std::string>& set) {
   RunOptions options;
   const Settings settings = run_settings(options);
-  read_toml(settings, read_file(path), path.string());
+  read_toml(settings, read_file(path, kTomlLargestText), path.string());
   for (const std::string& assignment : set) set_value(settings, assignment);
   return options;
 }
@@ -222,21 +223,20 @@ RunOptions read_recipe(const std::filesystem::path& path, const std::vector<std:
 RunOptions read_config(const std::filesystem::path& path, const std::vector<std::string>& set) {
   RunOptions options;
   const Settings settings = run_settings(options);
-  const std::set<std::string> named = read_toml(settings, read_file(path), path.string());
+  const std::set<std::string> named = read_toml(settings, read_file(path, kTomlLargestText), path.string());
   std::vector<const Setting*> missing;
   for (const Setting& setting : settings)
     if (!named.contains(setting.key)) missing.push_back(&setting);
   if (!missing.empty()) {
-    const std::string& key = missing.front()->key;
-    const size_t dot = key.find('.');
+    std::string lines;
+    for (const Setting* setting : missing)
+      lines += fmt::format("{}{} = {}", lines.empty() ? "" : ", ", setting->key, value_text(*setting));
     throw InputError(
         "settings",
-        fmt::format(
-            "{} must hold every key, and {} of them are missing, the first is {}: if it was cut off, restore "
-            "it from "
-            "state/step_…/config.toml; if an earlier version of Bridle wrote it, add '{} = {}' under [{}]",
-            path.string(), missing.size(), key, key.substr(dot + 1), value_text(*missing.front()),
-            key.substr(0, dot)));
+        fmt::format("{} must hold every key, and {} are missing. If it was cut off, restore it from "
+                    "state/step_…/config.toml; if an earlier version of Bridle wrote it, add, each under "
+                    "its section: {}",
+                    path.string(), missing.size(), lines));
   }
   for (const std::string& assignment : set) set_value(settings, assignment);
   return options;

@@ -72,6 +72,7 @@ struct Trainer::Parts {
   double validation_loss() const { return evaluation().loss; }
   void evaluate_now(bool record);
   void certify_now();
+  bool certificate_holds() const;  // of the folder's files as they are
   void log(const StepResult& result, double rate);
   Json norms() const;
 };
@@ -277,6 +278,15 @@ void Trainer::Parts::certify_now() {
   write_certificate(folder / "certificate.json", certificate_of(written, *state.model, bound));
 }
 
+bool Trainer::Parts::certificate_holds() const {
+  try {
+    check_certificate(folder / "certificate.json", folder);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 // Validation, and the bound of the weights as they are.
 void Trainer::Parts::evaluate_now(bool record) {
   state.constraints->prove_and_repair_();
@@ -337,11 +347,13 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
     if (parts.summary.sealed) parts.summary.loss_before_seal = parts.validation_loss();
     parts.evaluate_now(!complete);  // seals first
   }
-  if (complete)
+  // A finished run whose certificate holds is left as it is: the certificate may say more than this one would.
+  const bool whole = complete && parts.certificate_holds();
+  if (complete && !whole)
     write_model(*state.model, parts.folder);
-  else if (parts.summary.finished || saved != state.step || state.step == 0)
+  else if (!complete && (parts.summary.finished || saved != state.step || state.step == 0))
     parts.save(parts.summary.finished);
-  if (parts.summary.finished) parts.certify_now();
+  if (parts.summary.finished && !whole) parts.certify_now();
   parts.summary.step = state.step;
   if (state.budget) {
     parts.summary.budget = state.options.constraint.lipschitz;

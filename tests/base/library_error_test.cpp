@@ -65,8 +65,7 @@ TEST(LibraryErrors, KeepWhatHelps) {
   EXPECT_ERROR(translated([] {
                  return at::empty({2, 3}).mm(at::empty({2, 3}));
                }),
-               Error,
-               "internal error: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3); please report it");
+               Error, "internal error: an operation of LibTorch failed; please report it");
 }
 
 TEST(LibraryErrors, LeaveBridlesOwnAsTheyAre) {

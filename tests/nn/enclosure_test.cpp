@@ -135,5 +135,18 @@ TEST(TheReachOfAPerturbation, IsNeverExceeded) {
 
 TEST(LayersInBfloat16, AddUpInFloat32Here) { EXPECT_TRUE(bfloat16_layers_add_in_float32()); }
 
+// Sums in so many accumulators of bfloat16, which are added up in float32 at the end.
+TEST(LayersInBfloat16, AreSeenToAddUpInBfloat16) {
+  for (const int64_t lanes : {1, 4, 16, 32, 64}) {
+    const bool seen = adds_in_float32([lanes](const at::Tensor& x, const at::Tensor& w) {
+      const at::Tensor products = x.reshape({-1, 1, x.size(-1)}).mul(w);  // [rows, outputs, n]
+      at::Tensor sums = at::zeros({products.size(0), products.size(1), lanes}, at::kBFloat16);
+      for (int64_t i = 0; i < x.size(-1); i += lanes) sums = sums.add(products.narrow(2, i, lanes));
+      return sums.to(at::kFloat).sum(2).to(at::kBFloat16);
+    });
+    EXPECT_FALSE(seen) << lanes;
+  }
+}
+
 }  // namespace
 }  // namespace bridle

@@ -97,13 +97,21 @@ TEST_F(SweepSpecTest, RefusesGridsThatAreTooLargeBeforeTheyAreMade) {
   std::string grid = "[grid]\n";
   for (const char* key : {"optimizer.lr", "optimizer.beta1", "optimizer.beta2"})
     grid += fmt::format("'{}' = {{ linear = [0.1, 0.9], count = 100 }}\n", key);
-  EXPECT_NE(refusal(recipe + grid).find("has 1e+06 runs of a grid of 1e+06; at most 100000 runs"),
-            std::string::npos)
+  EXPECT_NE(refusal(recipe + grid).find("has 1e+06 runs up to group"), std::string::npos)
       << refusal(recipe + grid);
   EXPECT_EQ(read(recipe + "take = 5\n" + grid).runs.size(), 5U);
   EXPECT_NE(refusal(recipe + "[[group]]\nname = 'a'\ntake = 100001\n" + grid.replace(0, 6, "[group.grid]"))
                 .find("has 1e+05 runs"),
             std::string::npos);
+  // Counted before the first is made: 40 groups would be four million runs.
+  std::string groups = recipe + "[grid]\n'optimizer.lr' = { log10 = [-1, 1], count = 100000 }\n";
+  for (int i = 0; i < 40; ++i)
+    groups += fmt::format("[[group]]\nname = 'g{}'\n[group.set]\n'training.seed' = {}\n", i, i);
+  EXPECT_NE(refusal(groups).find("at most 100000 are made"), std::string::npos);
+  std::string wide = recipe + "take = 5\n[grid]\n";
+  for (const char* key : {"optimizer.lr", "optimizer.beta1", "optimizer.beta2"})
+    wide += fmt::format("'{}' = {{ linear = [0.1, 0.9], count = 100000 }}\n", key);
+  EXPECT_NE(refusal(wide).find("a grid of 1e+15 points"), std::string::npos);
 }
 
 TEST_F(SweepSpecTest, RefusesWhatIsWrongBeforeTheFirstRun) {

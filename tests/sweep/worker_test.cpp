@@ -100,6 +100,17 @@ TEST_F(SweepWorkerTest, StopsWhenAskedAndTheNextWorkerGoesOnWithTheSameRun) {
   EXPECT_TRUE(std::filesystem::exists(run / "mark"));
 }
 
+TEST_F(SweepWorkerTest, LosesNoCheckpointOfARunWithoutConfig) {
+  const Sweep one = sweep("keep = true\n");
+  const std::filesystem::path run = folder_ / "work/runs" / one.runs[0].key;
+  std::filesystem::create_directories(run / "state/step_4");
+  write_file(run / "state/step_4/weights", "all that is left");
+  SweepRecord record(one);
+  record.work({});
+  EXPECT_EQ(record.entries()[0].status, SweepStatus::failed);
+  EXPECT_EQ(read_file(run / "state/step_4/weights"), "all that is left");
+}
+
 TEST_F(SweepWorkerTest, TakesWhatSomebodyElseAddedToTheResultsMeanwhile) {
   SweepRecord record(sweep("[grid]\n'training.seed' = [0]\n"));
   write_file(folder_ / "sweep.csv", "key,group,status,loss\nother-1,other,done,1.5\n");

@@ -7,6 +7,7 @@
 #include "bridle/run.h"
 #include "certify/paper_formula.h"
 #include "io/certificate_file.h"
+#include "io/run_directory.h"
 #include "train/checkpoint.h"
 #include "train_support.h"
 
@@ -226,7 +227,8 @@ TEST(Trainer, RefusesAConfigThatIsCutOffOrChanged) {
     write_file(path, whole.substr(0, size));
     EXPECT_ERROR(Trainer::resume(data / "run"), InputError, "config.toml must hold every key");
   }
-  EXPECT_ERROR(Trainer::resume(data / "run"), InputError, "add 'checkpoint_every = 200' under [training]");
+  EXPECT_ERROR(Trainer::resume(data / "run"), InputError,
+               "add, each under its section: training.checkpoint_every = 200");
   std::string changed = whole;
   changed.replace(changed.find("sigma_max = 2.0"), 15, "sigma_max = 3.0");
   write_file(path, changed);
@@ -285,6 +287,23 @@ TEST(Trainer, MakesWhatARunLacksThatWasKilledAfterItsConfig) {
   Trainer::resume(data / "run")->run();
   expect_same_run(data / "whole", data / "run");
   EXPECT_EQ(read_file(data / "whole/vocab.json"), read_file(data / "run/vocab.json"));
+}
+
+TEST(Trainer, LeavesAFinishedRunAsItIs) {
+  const TemporaryData data;
+  test::import_words(data);
+  Trainer(small_run(), data / "run").run();
+  // A certificate that says more than the run's own: of inputs that may be moved.
+  ModelFiles files(data / "run");
+  const StoredModel stored = files.read();
+  const Certificate wider = certificate_of(stored.identity, *stored.model, certify(*stored.model, 0.25), 0.5);
+  write_certificate(data / "run/certificate.json", wider);
+  const std::string before = read_file(data / "run/certificate.json");
+  EXPECT_TRUE(Trainer::resume(data / "run")->run().finished);
+  EXPECT_EQ(read_file(data / "run/certificate.json"), before);
+  std::filesystem::remove(data / "run/certificate.json");
+  Trainer::resume(data / "run")->run();
+  check_certificate(data / "run/certificate.json", data / "run");
 }
 
 TEST(Trainer, KeepsTheLastGoodCheckpointWhenTheLossIsNotFinite) {
