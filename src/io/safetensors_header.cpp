@@ -2,6 +2,7 @@
 #include "io/safetensors_header.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

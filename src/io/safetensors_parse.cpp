@@ -1,5 +1,6 @@
 // The header's text, read event by event: a tree of values would have lost keys that come twice.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

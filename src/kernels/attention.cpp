@@ -8,6 +8,7 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <vector>

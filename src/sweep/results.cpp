@@ -2,6 +2,7 @@
 #include "sweep/results.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

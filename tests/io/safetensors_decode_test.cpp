@@ -1,6 +1,7 @@
 #include "io/safetensors_decode.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "bridle/error.h"
 #include "file_support.h"
