@@ -65,7 +65,7 @@ Json flop_of(const FlopCount& flop) {
 Json facts_of(const Flags& flags, const StepBench& bench) {
   const double step = median(bench.seconds), peak = median(bench.peak_bfloat16);
   const double total = bench.flop.total();
-  const std::string example = bench.options.model.kind == "mlp" ? "examples" : "tokens";
+  const std::string example = bench.options.model.input() == InputKind::tokens ? "tokens" : "examples";
   return {{"schema", 1},
           {"recipe", flags.recipe},
           {"set", flags.set},
@@ -141,7 +141,7 @@ void add_step(CLI::App* bench) {
       bench->add_subcommand("step", "A recipe's training step: its time, parts and share of the peak");
   verb->footer(
       "Trains in memory for --warmup and --steps steps; nothing is written. Parts are medians over the "
-      "steps. Norms\n"
+      "steps. NormSource\n"
       "are proved every constraint.prove_every steps: the proofs' mean over whole rounds of so many steps is "
       "counted\n"
       "to each step; with fewer --steps than that, one proof is timed by itself. After each step the "

@@ -43,14 +43,14 @@ Real activation(const std::string& name, const Real& x) {
   return Real(0.5) * x * (Real(1.0) + tanh(inner));
 }
 
-RealVector normalised(const ModelOptions& o, const Weights& w, const std::string& name, RealVector x) {
-  if (o.norm == "none") return x;
-  if (o.norm == "tanh") {
+RealVector normalised(const TransformerOptions& o, const Weights& w, const std::string& name, RealVector x) {
+  if (o.norm == NormLayer::none) return x;
+  if (o.norm == NormLayer::tanh) {
     for (Real& value : x) value = tanh(value);
     return x;
   }
   const Real d(static_cast<double>(x.size()));
-  if (o.norm == "layer_norm") {
+  if (o.norm == NormLayer::layer_norm) {
     Real mean;
     for (const Real& value : x) mean += value / d;
     for (Real& value : x) value = value - mean;
@@ -63,7 +63,7 @@ RealVector normalised(const ModelOptions& o, const Weights& w, const std::string
   return x;
 }
 
-void rotate(const ModelOptions& o, RealVector& x, size_t position) {
+void rotate(const TransformerOptions& o, RealVector& x, size_t position) {
   const size_t size = x.size() / static_cast<size_t>(o.num_attention_heads), half = size / 2;
   for (size_t start = 0; start < x.size(); start += size) {
     for (size_t i = 0; i < half; ++i) {
@@ -77,7 +77,7 @@ void rotate(const ModelOptions& o, RealVector& x, size_t position) {
 }
 
 // One head of one token: softmax over the tokens so far.
-void attend_head(const ModelOptions& o, const Weights& w, const std::string& name, const RealRows& q,
+void attend_head(const TransformerOptions& o, const Weights& w, const std::string& name, const RealRows& q,
                  const RealRows& k, const RealRows& v, size_t token, size_t head, RealVector& out) {
   const size_t size = out.size() / static_cast<size_t>(o.num_attention_heads), start = head * size;
   RealVector logits;
@@ -98,13 +98,13 @@ void attend_head(const ModelOptions& o, const Weights& w, const std::string& nam
     for (size_t i = 0; i < size; ++i) out[start + i] += logits[j] / sum * v[j][start + i];
 }
 
-RealRows attention(const ModelOptions& o, const Weights& w, const std::string& name, const RealRows& x) {
+RealRows attention(const TransformerOptions& o, const Weights& w, const std::string& name, const RealRows& x) {
   RealRows q, k, v, y;
   for (size_t t = 0; t < x.size(); ++t) {
     q.push_back(w.linear(name + ".q_proj", x[t]));
     k.push_back(w.linear(name + ".k_proj", x[t]));
     v.push_back(w.linear(name + ".v_proj", x[t]));
-    if (o.positions != "rope") continue;
+    if (o.positions != PositionKind::rope) continue;
     rotate(o, q.back(), t);
     rotate(o, k.back(), t);
   }
@@ -120,10 +120,10 @@ RealRows attention(const ModelOptions& o, const Weights& w, const std::string& n
   return y;
 }
 
-RealVector mixed(const ModelOptions& o, double alpha, const RealVector& x, const RealVector& branch) {
+RealVector mixed(const TransformerOptions& o, double alpha, const RealVector& x, const RealVector& branch) {
   RealVector y;
   for (size_t i = 0; i < x.size(); ++i)
-    y.push_back(o.residual == "convex" ? (Real(1.0) - Real(alpha)) * x[i] + Real(alpha) * branch[i]
+    y.push_back(o.residual == ResidualKind::convex ? (Real(1.0) - Real(alpha)) * x[i] + Real(alpha) * branch[i]
                                        : x[i] + branch[i]);
   return y;
 }
@@ -132,12 +132,12 @@ void record(ExactPass& pass, const std::string& name, const RealRows& rows) {
   for (const RealVector& row : rows) pass.largest_rms[name] = max(pass.largest_rms[name], rms(row));
 }
 
-void mlp(const ModelOptions& o, const Weights& w, RealVector x, ExactPass& pass) {
+void mlp(const TransformerOptions& o, const Weights& w, RealVector x, ExactPass& pass) {
   const size_t layers = o.layer_sizes.size() - 1;
   for (size_t i = 0; i < layers; ++i) {
     x = w.linear(fmt::format("model.layers.{}", i), x);
     if (i + 1 == layers) break;
-    if (o.mlp_activation == "maxmin") {
+    if (o.activation == ActivationKind::maxmin) {
       for (size_t j = 0; j + 1 < x.size(); j += 2)
         if (x[j] < x[j + 1]) std::swap(x[j], x[j + 1]);
     } else {
@@ -149,8 +149,8 @@ void mlp(const ModelOptions& o, const Weights& w, RealVector x, ExactPass& pass)
   pass.logits = {x};
 }
 
-void transformer(const ModelOptions& o, const Weights& w, RealRows x, ExactPass& pass) {
-  if (o.positions == "learned")
+void transformer(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& pass) {
+  if (o.positions == PositionKind::learned)
     for (size_t t = 0; t < x.size(); ++t)
       for (size_t i = 0; i < x[t].size(); ++i) x[t][i] += w.at("model.embed_positions.weight")[t][i];
   record(pass, "model.embed_tokens", x);
@@ -164,7 +164,7 @@ void transformer(const ModelOptions& o, const Weights& w, RealRows x, ExactPass&
     for (RealVector& row : x) {
       RealVector active =
           w.linear(name + ".mlp.up_proj", normalised(o, w, name + ".post_attention_layernorm", row));
-      for (Real& value : active) value = activation(o.hidden_act, value) / Real(o.activation_divisor);
+      for (Real& value : active) value = activation(o.activation, value) / Real(o.activation_divisor);
       row = mixed(o, o.mlp_alpha, row, w.linear(name + ".mlp.down_proj", active));
     }
     record(pass, name + ".mlp", x);

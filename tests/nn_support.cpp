@@ -44,7 +44,7 @@ void Bench::randomize_(double deviation, uint64_t seed) {
   for (const Param& param : params) param.tensor.copy_(normal(param.tensor.sizes(), seed++).mul(deviation));
 }
 
-ModelOptions small_transformer() {
+TransformerOptions small_transformer() {
   return {.vocab_size = 11,
           .hidden_size = 16,
           .num_hidden_layers = 2,
@@ -52,7 +52,7 @@ ModelOptions small_transformer() {
           .max_position_embeddings = 8};
 }
 
-std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation, uint64_t seed) {
+std::unique_ptr<Model> random_model(const TransformerOptions& options, double deviation, uint64_t seed) {
   auto model = make_model(options, 1);
   const at::NoGradGuard no_gradients;
   for (const Param& param : model->params())

@@ -1,4 +1,4 @@
-// Norms on their way into a certificate, and out of it again.
+// NormSource on their way into a certificate, and out of it again.
 #pragma once
 
 #include <set>

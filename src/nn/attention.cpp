@@ -19,38 +19,55 @@
 namespace bridle {
 namespace {
 
-LinearOptions square(const Weights& weights, Role role) {
-  const ModelOptions& options = weights.options();
-  return {.role = role, .out = options.hidden_size, .in = options.hidden_size, .bias = options.bias};
+LinearOptions projection(const TransformerOptions& options, Role role) {
+  LinearOptions layer{
+      .role = role, .out = options.hidden_size, .in = options.hidden_size, .bias = options.bias};
+  if (role == Role::query) layer.heads = options.num_attention_heads;
+  if (role == Role::key || role == Role::value) {
+    layer.heads = options.num_key_value_heads;
+    layer.out = options.num_key_value_heads * options.head_size();
+  }
+  return layer;
 }
 
 }  // namespace
 
-Attention::Attention(Weights& weights, const std::string& name)
-    : heads_(weights.options().num_attention_heads),
-      size_(weights.options().hidden_size),
-      softmax_scale_(weights.options().softmax_scale),
-      dropout_(weights.options().dropout),
-      query_(weights, name + ".q_proj", square(weights, Role::query)),
-      key_(weights, name + ".k_proj", square(weights, Role::key)),
-      value_(weights, name + ".v_proj", square(weights, Role::value)),
-      output_(weights, name + ".o_proj", square(weights, Role::attention_output)),
-      output_scale_(weights, name + ".output_scale", weights.options().attention_output_scale) {
-  const ModelOptions& options = weights.options();
-  if (options.positions == "rope") rope_.emplace(size_ / heads_, options.rope_theta);
+Attention::Attention(const TransformerOptions& options, Weights& weights, const std::string& name,
+                     int64_t block)
+    : heads_(options.num_attention_heads),
+      kv_heads_(options.num_key_value_heads),
+      size_(options.hidden_size),
+      softmax_scale_(options.softmax_scale),
+      dropout_(options.dropout),
+      query_(weights, name + ".q_proj", projection(options, Role::query)),
+      key_(weights, name + ".k_proj", projection(options, Role::key)),
+      value_(weights, name + ".v_proj", projection(options, Role::value)),
+      output_(weights, name + ".o_proj", projection(options, Role::attention_output)),
+      output_scale_(weights, name + ".output_scale", options.attention_output_scale,
+                    options.learnable_scales) {
+  if (options.positions == PositionKind::rope) rope_.emplace(options.head_size(), options.rope_theta);
   if (!options.position_bias) return;
   position_bias_ = weights.vector(name + ".position_bias", Role::position_bias,
                                   {heads_, options.position_bias_offsets}, 0.0);
+  if (weights.are_given()) return;
   const at::NoGradGuard no_gradients;
   int64_t apart = 1;
-  for (int64_t block = 1; block < options.num_hidden_layers - weights.attention_residuals_after; ++block)
+  for (int64_t i = 0; i < block; ++i)
     apart = std::min(apart * options.position_bias_dilation, options.position_bias_offsets);
   for (int64_t head = 0; head < heads_ && head * apart < options.position_bias_offsets; ++head)
     position_bias_->tensor[head][head * apart].fill_(options.position_bias_start);
 }
 
 at::Tensor Attention::split(const at::Tensor& x) const {
-  return x.view({x.size(0), x.size(1), heads_, size_ / heads_}).transpose(1, 2);
+  return x.view({x.size(0), x.size(1), -1, size_ / heads_}).transpose(1, 2);
+}
+
+at::Tensor Attention::for_queries(const at::Tensor& x, int64_t dim) const {
+  return kv_heads_ == heads_ ? x : x.repeat_interleave(heads_ / kv_heads_, dim);
+}
+
+Enclosure Attention::for_queries(const Enclosure& x) const {
+  return {for_queries(x.values, 1), for_queries(x.reach, 2), for_queries(x.error, 2)};
 }
 
 at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length) const {
@@ -82,7 +99,8 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::La
     cache->keys = k = before == 0 ? k : at::cat({cache->keys, k}, 2);
     cache->values = v = before == 0 ? v : at::cat({cache->values, v}, 2);
   }
-  const at::Tensor heads = attend(q, k, v, pass).transpose(1, 2).reshape(x.sizes());
+  const at::Tensor heads =
+      attend(q, for_queries(k, 1), for_queries(v, 1), pass).transpose(1, 2).reshape(x.sizes());
   return output_.forward(output_scale_.forward(heads));
 }
 
@@ -98,12 +116,13 @@ at::Tensor Attention::attend(const at::Tensor& q, const at::Tensor& k, const at:
 // by what the values are off and what the weights have moved.
 Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   Enclosure q = query_.enclose_heads(x, heads_, walk);
-  Enclosure k = key_.enclose_heads(x, heads_, walk);
-  const Enclosure v = value_.enclose_heads(x, heads_, walk);
+  Enclosure k = key_.enclose_heads(x, kv_heads_, walk);
+  const Enclosure v = for_queries(value_.enclose_heads(x, kv_heads_, walk));
   if (rope_) {
     q = rope_->enclose(q, walk);
     k = rope_->enclose(k, walk);
   }
+  k = for_queries(k);
   const auto so_far = [](const at::Tensor& t) {
     return std::get<0>(t.cummax(-1));
   };  // over tokens up to each
@@ -151,34 +170,41 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   return output_.enclose(output_scale_.enclose(heads, walk), walk);
 }
 
+// Norms of a layer's heads, and of the vectors that they give for inputs of norm a: |x| ≤ R = √d·a for every token. One per
+// query head, of those that serve it.
+Attention::HeadNorms Attention::head_norms(const Linear& layer, const UpperBound& a, Walk& walk) const {
+  const int64_t own = layer.weight().heads;
+  const std::vector<UpperBound> norms = walk.norms.heads(layer.weight(), own);
+  const auto biases =
+      layer.bias() ? walk.norms.euclidean_heads(*layer.bias(), own) : std::vector<UpperBound>(norms.size());
+  HeadNorms result;
+  for (int64_t h = 0; h < heads_; ++h) {
+    const auto serving = static_cast<size_t>(h * own / heads_);
+    result.norm.push_back(norms[serving]);
+    result.bias.push_back(biases[serving]);
+    result.largest.push_back(norms[serving] * sqrt(UpperBound(static_cast<double>(size_))) * a +
+                             biases[serving]);
+  }
+  return result;
+}
+
 // How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a, the values' heads
-// divided by `scales`. With R = √d·a every token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors.
+// divided by `scales`.
 UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const {
-  const std::vector<UpperBound> q = walk.norms.heads(query_.weight(), heads_);
-  const std::vector<UpperBound> k = walk.norms.heads(key_.weight(), heads_);
-  const std::vector<UpperBound> v = walk.norms.heads(value_.weight(), heads_);
-  const auto largest = [&](const std::vector<UpperBound>& norms, const Linear& linear) {
-    std::vector<UpperBound> result;
-    const auto bias = linear.bias() ? walk.norms.euclidean_heads(*linear.bias(), heads_)
-                                    : std::vector<UpperBound>(norms.size());
-    for (size_t h = 0; h < norms.size(); ++h)
-      result.push_back(norms[h] * sqrt(UpperBound(static_cast<double>(size_))) * a + bias[h]);
-    return result;
-  };
-  const auto q_hat = largest(q, query_);
-  const auto k_hat = largest(k, key_);
-  const auto v_hat = largest(v, value_);
+  const HeadNorms q = head_norms(query_, a, walk), k = head_norms(key_, a, walk),
+                  v = head_norms(value_, a, walk);
   const double head_size = static_cast<double>(size_) / static_cast<double>(heads_);
   const UpperBound scale = UpperBound(std::abs(softmax_scale_)) / head_size;
   UpperBound by_head = 0.0;
   UpperBound values = 0.0;
   std::vector<UpperBound> products;
-  for (size_t h = 0; h < v.size(); ++h) {
-    const UpperBound value = v[h] / scales[h];
-    const UpperBound head = value + scale * (v_hat[h] / scales[h]) * (q[h] * k_hat[h] + q_hat[h] * k[h]);
+  for (size_t h = 0; h < scales.size(); ++h) {
+    const UpperBound value = v.norm[h] / scales[h];
+    const UpperBound head = value + scale * (v.largest[h] / scales[h]) *
+                                        (q.norm[h] * k.largest[h] + q.largest[h] * k.norm[h]);
     by_head += head * head;
     values += value * value;
-    products.push_back(k[h] * value);
+    products.push_back(k.norm[h] * value);
   }
   if (query_.bias()) return sqrt(by_head);  // the other form is for layers without bias
   const UpperBound content = UpperBound(2.0) * scale * static_cast<double>(size_) * a * a;
@@ -187,8 +213,7 @@ UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& sc
 
 Bound Attention::bound(const Bound& in, Walk& walk) const {
   if (position_bias_) walk.norms.largest_entry(*position_bias_);  // free in the bound, but it must be finite
-  UpperBound squares = 0.0;                                       // of the largest values, in units of √d
-  const std::vector<UpperBound> v = walk.norms.heads(value_.weight(), heads_);
+  const HeadNorms v = head_norms(value_, in.activation, walk);
   // Head scales must help the stretch and must not make the activation larger.
   const auto price = [&](const std::vector<double>& tried) {
     const auto estimate = [&](const std::vector<double>& s) {
@@ -196,7 +221,7 @@ Bound Attention::bound(const Bound& in, Walk& walk) const {
       Walk estimated(norms);
       const UpperBound output = norms.scaled_columns(output_.weight(), s);
       UpperBound values = 0.0;
-      for (size_t h = 0; h < v.size(); ++h) values += (v[h] / s[h]) * (v[h] / s[h]);
+      for (size_t h = 0; h < s.size(); ++h) values += (v.norm[h] / s[h]) * (v.norm[h] / s[h]);
       return std::pair{(output * stretch(in.activation, s, estimated)).to_double(),
                        (output * sqrt(values)).to_double()};
     };
@@ -205,10 +230,9 @@ Bound Attention::bound(const Bound& in, Walk& walk) const {
     return std::max(stretch_then / stretch_before, values_then / values_before);
   };
   const std::vector<double> scales = walk.norms.head_scales(value_.weight(), output_.weight(), heads_, price);
-  const auto bias =
-      value_.bias() ? walk.norms.euclidean_heads(*value_.bias(), heads_) : std::vector<UpperBound>(v.size());
-  for (size_t h = 0; h < v.size(); ++h) {
-    const UpperBound value = (v[h] * in.activation + bias[h] * root_of_ratio(1, size_)) / scales[h];
+  UpperBound squares = 0.0;  // of the largest values, in units of √d
+  for (size_t h = 0; h < scales.size(); ++h) {
+    const UpperBound value = (v.norm[h] * in.activation + v.bias[h] * root_of_ratio(1, size_)) / scales[h];
     squares += value * value;
   }
   const Bound heads{.activation = sqrt(squares),

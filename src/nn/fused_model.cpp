@@ -19,18 +19,41 @@ constexpr int64_t kLeastGroups = 8;  // so that no thread waits long for the las
 constexpr int64_t kSlots = 4;
 constexpr int64_t kMostSums = int64_t{64} << 20U;  // bytes of a slot; above, one slot has to do
 
-ActivationKind activation_kind(const std::string& name) {
-  if (name == "relu") return ActivationKind::relu;
-  return name == "gelu" ? ActivationKind::gelu : ActivationKind::gelu_tanh;
-}
-
 }  // namespace
 
-bool FusedModel::supports(const ModelOptions& o) {
-  return o.kind == "transformer" && o.norm == "none" && !o.bias && !o.learnable_scales && !o.tie_embeddings;
+// An allow-list over every field: a new one does not compile until someone has said here what the fused pass makes of it.
+std::string FusedModel::why_not(const TransformerOptions& options, const Pass& pass) {
+  const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, num_attention_heads,
+               num_key_value_heads, intermediate_size, max_position_embeddings, positions, rope_theta,
+               activation, activation_divisor, softmax_scale, attention_output_scale, residual,
+               attention_alpha, mlp_alpha, position_bias, position_bias_offsets, position_bias_start,
+               position_bias_dilation, logit_bias, norm, norm_epsilon, learnable_scales, bias, tie_embeddings,
+               dropout, initialization, final_scale] = options;
+  const bool known_activation = activation == ActivationKind::gelu ||
+                                activation == ActivationKind::gelu_tanh || activation == ActivationKind::relu;
+  const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
+                               positions == PositionKind::none;
+  const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
+  const std::pair<bool, const char*> obstacles[] = {
+      {pass.dtype != at::kBFloat16, "training.precision is not bfloat16"},
+      {pass.statistics != nullptr, "statistics of activations are recorded"},
+      {pass.cache != nullptr, "keys and values are kept"},
+      {pass.margin != 0.0, "training.margin"},
+      {pass.training && dropout != 0.0, "model.dropout"},
+      {!known_activation, "model.hidden_act"},
+      {!known_positions, "model.positions"},
+      {!known_residual, "model.residual"},
+      {num_key_value_heads != num_attention_heads, "model.num_key_value_heads"},
+      {norm != NormLayer::none, "model.norm"},
+      {learnable_scales, "model.learnable_scales"},
+      {bias, "model.bias"},
+      {tie_embeddings, "model.tie_embeddings"}};
+  for (const auto& [is_there, what] : obstacles)
+    if (is_there) return what;
+  return {};
 }
 
-FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Param>& model_params,
+FusedModel::FusedModel(const TransformerOptions& model_options, const std::vector<Param>& model_params,
                        const StepKernels& step_kernels)
     : options(model_options),
       params(model_params),
@@ -39,8 +62,7 @@ FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Para
       inner(padded(options.intermediate_size)),
       classes(padded(options.real_vocab_size)),
       head_size(options.hidden_size / options.num_attention_heads),
-      attention_scale(static_cast<float>(options.softmax_scale / static_cast<double>(head_size))),
-      activation(activation_kind(options.hidden_act)) {
+      attention_scale(static_cast<float>(options.softmax_scale / static_cast<double>(head_size))) {
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < params.size(); ++i) places[params[i].name] = i;
   const auto tensor = [&](size_t place) { return params[place].tensor; };
@@ -62,7 +84,7 @@ FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Para
   embedding_param = places.at("model.embed_tokens.weight");
   head_param = places.at("lm_head.weight");
   head.emplace(std::vector{tensor(head_param)}, FusedWeight::Left::in, options.real_vocab_size);
-  if (options.positions == "learned") positions_param = places.at("model.embed_positions.weight");
+  if (options.positions == PositionKind::learned) positions_param = places.at("model.embed_positions.weight");
   if (options.logit_bias) {
     logit_bias_param = places.at("logit_bias");
     logit_bias.assign(static_cast<size_t>(classes), 0.0F);
@@ -111,7 +133,7 @@ void FusedModel::set_length(int64_t new_rows) {
   if (options.position_bias)
     bias.assign(static_cast<size_t>(options.num_hidden_layers * options.num_attention_heads * 2 * rows),
                 0.0F);
-  if (options.positions != "rope") return;
+  if (options.positions != PositionKind::rope) return;
   const int64_t half = head_size / 2;
   cosine.resize(static_cast<size_t>(rows * half));
   sine.resize(static_cast<size_t>(rows * half));

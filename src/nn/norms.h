@@ -1,4 +1,4 @@
-// Norms that are facts about the weights themselves: every question comes down to a few kinds of numbers about a tensor,
+// NormSource that are facts about the weights themselves: every question comes down to a few kinds of numbers about a tensor,
 // which a subclass establishes (measures and proves, records, or checks against what is stated).
 #pragma once
 
@@ -26,7 +26,7 @@ struct NormQuestion {
   at::Tensor values;
 };
 
-class WeightNorms : public Norms {
+class WeightNorms : public NormSource {
  public:
   UpperBound matrix(const Param& weight) override;
   std::vector<UpperBound> heads(const Param& weight, int64_t heads) override;

@@ -7,7 +7,7 @@ namespace bridle {
 
 class Residual {
  public:
-  Residual(bool convex, double alpha) : convex_(convex), alpha_(alpha) {}
+  Residual(ResidualKind kind, double alpha) : convex_(kind == ResidualKind::convex), alpha_(alpha) {}
   at::Tensor forward(const at::Tensor& x, const at::Tensor& branch) const;
   Bound bound(const Bound& x, const Bound& branch) const;
   Enclosure enclose(const Enclosure& x, const Enclosure& branch, const ErrorWalk& walk) const;

@@ -36,7 +36,7 @@ size_t whole_characters(const std::string& text) {
 class Reader {
  public:
   explicit Reader(const Model& model)
-      : model_(model), window_(static_cast<size_t>(model.options().max_position_embeddings)) {}
+      : model_(model), window_(static_cast<size_t>(model.shape().longest)) {}
 
   // The logits after the last token, [V].
   at::Tensor read(const std::vector<Token>& tokens) {

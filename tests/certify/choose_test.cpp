@@ -10,10 +10,10 @@ namespace bridle {
 namespace {
 
 TEST(ABudgetsChoice, TouchesOnlyWhatTheRecipeAllows) {
-  ModelOptions model = test::small_transformer();
+  TransformerOptions model = test::small_transformer();
   model.final_scale = 8.0;
   EXPECT_EQ(chosen_for_budget(model, "").final_scale, 8.0);
-  const ModelOptions some = chosen_for_budget(model, "position_bias, mlp_alpha");
+  const TransformerOptions some = chosen_for_budget(model, "position_bias, mlp_alpha");
   EXPECT_TRUE(some.position_bias);
   EXPECT_FALSE(some.logit_bias);
   EXPECT_TRUE(chosen_for_budget(model, "logit_bias").logit_bias);
@@ -21,7 +21,7 @@ TEST(ABudgetsChoice, TouchesOnlyWhatTheRecipeAllows) {
   EXPECT_EQ(some.attention_alpha, model.attention_alpha);
   EXPECT_EQ(some.attention_output_scale, model.attention_output_scale);
   EXPECT_EQ(some.final_scale, 8.0);
-  const ModelOptions all = chosen_for_budget(model, "all");
+  const TransformerOptions all = chosen_for_budget(model, "all");
   EXPECT_EQ(all.final_scale, 1.0);
   EXPECT_EQ(all.attention_output_scale, 1.0);
   EXPECT_EQ(all.attention_alpha, 0.5);

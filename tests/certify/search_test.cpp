@@ -20,29 +20,29 @@ void randomize_(const Model& model, double deviation) {
     param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
 }
 
-std::unique_ptr<Model> random_model(const ModelOptions& options) {
+std::unique_ptr<Model> random_model(const TransformerOptions& options) {
   auto model = make_model(options, 1);
   randomize_(*model, 0.3);
   return model;
 }
 
-ModelOptions mlp(std::vector<int64_t> sizes) { return {.kind = "mlp", .layer_sizes = std::move(sizes)}; }
+TransformerOptions mlp(std::vector<int64_t> sizes) { return MlpOptions{.layer_sizes = std::move(sizes)}; }
 
-std::vector<ModelOptions> all_kinds() {
-  ModelOptions gpt = test::small_transformer();
-  gpt.positions = "learned";
-  gpt.norm = "layer_norm";
-  gpt.residual = "plain";
+std::vector<TransformerOptions> all_kinds() {
+  TransformerOptions gpt = test::small_transformer();
+  gpt.positions = PositionKind::learned;
+  gpt.norm = NormLayer::layer_norm;
+  gpt.residual = ResidualKind::plain;
   gpt.bias = gpt.tie_embeddings = true;
-  ModelOptions biased = test::small_transformer();
+  TransformerOptions biased = test::small_transformer();
   biased.position_bias = biased.logit_bias = biased.learnable_scales = true;
-  biased.norm = "tanh";
-  biased.positions = "none";
-  ModelOptions padded = test::small_transformer();
+  biased.norm = NormLayer::tanh;
+  biased.positions = PositionKind::none;
+  TransformerOptions padded = test::small_transformer();
   padded.real_vocab_size = 7;
-  padded.norm = "rms_norm";
-  ModelOptions sorting = mlp({12, 8, 5});
-  sorting.mlp_activation = "maxmin";
+  padded.norm = NormLayer::rms_norm;
+  TransformerOptions sorting = mlp({12, 8, 5});
+  sorting.activation = ActivationKind::maxmin;
   return {test::small_transformer(), gpt, biased, padded, mlp({12, 9, 5}), sorting};
 }
 
@@ -57,7 +57,7 @@ TEST(SearchStretch, FindsTheNormOfALinearMap) {
 }
 
 TEST(SearchStretch, ReportsTheRatioOfInputsInsideTheDomain) {
-  for (const ModelOptions& options : all_kinds()) {
+  for (const TransformerOptions& options : all_kinds()) {
     const auto model = random_model(options);
     const double domain = 1.7;
     const ObservedStretch found =
@@ -85,7 +85,7 @@ TEST(SearchStretch, ReportsTheRatioOfInputsInsideTheDomain) {
 TEST(SearchStretch, IsNeverAboveTheTruth) {
   const at::NoGradGuard no_gradients;
   for (const double w : {3.0, 0.1, 7e-9, 1.5e30}) {
-    const auto model = make_model({.kind = "mlp", .layer_sizes = {1, 1}}, 1);
+    const auto model = make_model(MlpOptions{.layer_sizes = {1, 1}}, 1);
     model->params().front().tensor.fill_(w);
     const double exact = model->params().front().tensor.item<double>();
     for (uint64_t seed = 0; seed < 5; ++seed) {
@@ -98,7 +98,7 @@ TEST(SearchStretch, IsNeverAboveTheTruth) {
 }
 
 TEST(SearchStretch, StaysBelowTheBoundsOfEveryKindOfModel) {
-  for (const ModelOptions& options : all_kinds()) {
+  for (const TransformerOptions& options : all_kinds()) {
     const auto model = random_model(options);
     const ObservedStretch found = search_stretch(*model, {.sequence_length = 6, .rounds = 30});
     const auto norms = measured_norms();
@@ -137,8 +137,8 @@ TEST(SearchStretch, DependsOnTheSeedAlone) {
 TEST(SearchStretch, FindsWhereGeluIsSteepest) {
   for (const auto& [act, kappa] :
        {std::pair{"gelu", 1.128904145186}, std::pair{"gelu_tanh", 1.128993068659}}) {
-    ModelOptions options = test::small_transformer();
-    options.hidden_act = act;
+    TransformerOptions options = test::small_transformer();
+    options.activation = act;
     options.num_hidden_layers = 1;
     options.vocab_size = options.hidden_size;
     const auto model = make_model(options, std::nullopt);

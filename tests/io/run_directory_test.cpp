@@ -17,10 +17,10 @@ using test::TemporaryFolder;
 
 TEST(ModelFiles, AreReadBackExactly) {
   const TemporaryFolder folder;
-  for (const ModelOptions& options :
+  for (const TransformerOptions& options :
        {test::small_transformer(),
-        ModelOptions{
-            .kind = "mlp", .layer_sizes = {12, 8, 5}, .mlp_activation = "maxmin", .final_scale = 0.1}}) {
+        TransformerOptions{
+            .kind = "mlp", .layer_sizes = {12, 8, 5}, .activation = ActivationKind::maxmin, .final_scale = 0.1}}) {
     const auto model = make_model(options, 3);
     write_model(*model, folder, {{"note", "kept"}});
     const auto copy = read_model(folder);

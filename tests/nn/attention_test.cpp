@@ -16,7 +16,7 @@ using test::Bench;
 
 TEST(AttentionModule, GradientsAreThoseOfFiniteDifferences) {
   for (const bool extras : {false, true}) {
-    ModelOptions options = test::small_transformer();
+    TransformerOptions options = test::small_transformer();
     options.position_bias = options.bias = options.learnable_scales = extras;
     options.position_bias_offsets = extras ? 3 : 0;
     Bench bench(options);
@@ -46,10 +46,10 @@ TEST(AttentionModule, SeesOnlyThePast) {
 }
 
 TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRest) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.position_bias = true;
   options.position_bias_offsets = 3;
-  options.positions = "none";
+  options.positions = PositionKind::none;
   options.softmax_scale = 0.0;  // position alone decides
   Bench bench(options);
   const Attention attention(bench.weights, "attention");
@@ -71,7 +71,7 @@ TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRes
 }
 
 TEST(AttentionModule, HeadsMayBeginWithATokenEach) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.num_hidden_layers = 3;
   options.position_bias = true;
   options.position_bias_offsets = 3;
@@ -91,7 +91,7 @@ TEST(AttentionModule, HeadsMayBeginWithATokenEach) {
 }
 
 TEST(AttentionModule, HasNoBoundWhereItsPositionBiasIsNotFinite) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.position_bias = true;
   Bench bench(options, at::kFloat);
   const Attention attention(bench.weights, "attention");
@@ -111,7 +111,7 @@ TEST(AttentionModule, StretchAndActivationStayBelowTheBound) {
   for (const int64_t heads : {1, 2, 4}) {
     for (const double scale : {0.3, 1.0, 4.0}) {
       for (const bool extras : {false, true}) {
-        ModelOptions options = test::small_transformer();
+        TransformerOptions options = test::small_transformer();
         options.num_attention_heads = heads;
         options.softmax_scale = scale;
         options.attention_output_scale = 1.0;
@@ -141,9 +141,9 @@ TEST(AttentionModule, StretchAndActivationStayBelowTheBound) {
 // Heads that read different tokens: with orthogonal weights the paper's rule says 1, and this example exceeds it.
 TEST(AttentionModule, SeveralHeadsExceedThePapersRuleAndKeepOurs) {
   constexpr int64_t kHeads = 4;
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.num_attention_heads = kHeads;
-  options.positions = "none";
+  options.positions = PositionKind::none;
   options.attention_output_scale = 1.0;
   options.position_bias = true;
   Bench bench(options, at::kFloat);

@@ -14,8 +14,8 @@ namespace {
 using test::Bench;
 
 TEST(EmbeddingModule, RowsStartAtRmsOneAndPositionsAdd) {
-  ModelOptions options = test::small_transformer();
-  options.positions = "learned";
+  TransformerOptions options = test::small_transformer();
+  options.positions = PositionKind::learned;
   Bench bench(options);
   const Embedding embedding(bench.weights);
   EXPECT_LT(embedding.table().tensor.square().mean(1).sub(1.0).abs().max().item<double>(), 1e-12);

@@ -61,27 +61,27 @@ TEST(AWalkOfTheRounding, SaysThatNothingIsKnownOfNaN) {
 // Every family of options, every program: the program's own logits lie within its error of the float64 ones.
 class Programs : public testing::TestWithParam<at::ScalarType> {};
 
-std::vector<ModelOptions> families() {
-  std::vector<ModelOptions> list(10, test::small_transformer());
-  list[1].positions = "learned";
+std::vector<TransformerOptions> families() {
+  std::vector<TransformerOptions> list(10, test::small_transformer());
+  list[1].positions = PositionKind::learned;
   list[2].bias = true;
-  list[2].norm = "layer_norm";
-  list[3].norm = "rms_norm";
+  list[2].norm = NormLayer::layer_norm;
+  list[3].norm = NormLayer::rms_norm;
   list[4].tie_embeddings = true;
-  list[5].residual = "plain";
-  list[5].norm = "tanh";
+  list[5].residual = ResidualKind::plain;
+  list[5].norm = NormLayer::tanh;
   list[6].learnable_scales = list[6].position_bias = list[6].logit_bias = true;
-  list[7].hidden_act = "relu";
-  list[8].hidden_act = "gelu";
+  list[7].activation = ActivationKind::relu;
+  list[8].activation = ActivationKind::gelu;
   list[8].attention_alpha = 0.7;
-  list[9] = {.kind = "mlp", .layer_sizes = {16, 12, 8, 5}, .mlp_activation = "maxmin", .final_scale = -3.0};
+  list[9] = MlpOptions{.layer_sizes = {16, 12, 8, 5}, .activation = ActivationKind::maxmin, .final_scale = -3.0};
   return list;
 }
 
 TEST_P(Programs, StayWithinTheirErrorAtAndAroundTheInput) {
   const at::NoGradGuard no_gradients;
   const Arithmetic arithmetic = GetParam() == at::kFloat ? Arithmetic::float32() : Arithmetic::bfloat16();
-  for (const ModelOptions& options : families()) {
+  for (const TransformerOptions& options : families()) {
     for (uint64_t seed = 0; seed < 6; ++seed) {
       const auto model = test::random_model(options, 0.2 + 0.2 * static_cast<double>(seed), 10 * seed + 1);
       const bool mlp = model->options().kind == "mlp";
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Programs, testing::Values(at::kFloat, at::kBFloat16
 // The reach of a perturbation is never exceeded, and for small ones it is no worse than a few times what happens.
 TEST(TheReachOfAPerturbation, IsNeverExceeded) {
   const at::NoGradGuard no_gradients;
-  for (const ModelOptions& options : families()) {
+  for (const TransformerOptions& options : families()) {
     const auto model = test::random_model(options, 0.3);
     const bool mlp = model->options().kind == "mlp";
     const at::Tensor x = mlp ? test::normal({4, 16}, 3) : test::normal({2, 8, 16}, 3);

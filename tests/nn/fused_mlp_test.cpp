@@ -28,9 +28,8 @@ TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
                                             std::vector<int64_t>{3072, 40, 10}}) {
     for (const int64_t images : {1, 64, 301}) {
       const bool even = std::all_of(sizes.begin() + 1, sizes.end() - 1, [](int64_t s) { return s % 2 == 0; });
-      ModelOptions options{.kind = "mlp",
-                           .layer_sizes = sizes,
-                           .mlp_activation = even && images != 301 ? "maxmin" : "relu",
+      MlpOptions options{.layer_sizes = sizes,
+                           .activation = even && images != 301 ? "maxmin" : "relu",
                            .final_scale = 1.5};
       const auto model = test::random_model(options, 0.1);
       const Images data = some_images(images, sizes.front(), sizes.back());
@@ -58,7 +57,7 @@ TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
 }
 
 TEST(FusedMlp, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {3072, 256, 10}}, 0.1);
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {3072, 256, 10}}, 0.1);
   const Images data = some_images(200, 3072, 10);
   const int before = at::get_num_threads();
   std::vector<LossAndGradients> seen;
@@ -75,7 +74,7 @@ TEST(FusedMlp, GivesTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(FusedMlp, RefusesWhatDoesNotFit) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {8, 3}}, 0.1);
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {8, 3}}, 0.1);
   FusedMlp fused(model->options(), model->params());
   Images data = some_images(4, 8, 3);
   EXPECT_THROW(fused.run(data.pixels.narrow(1, 0, 7), data.targets, {}, true), InputError);

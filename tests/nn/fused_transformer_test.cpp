@@ -21,14 +21,14 @@ struct Tokens {
   at::Tensor in, out;
 };
 
-Tokens some_tokens(const ModelOptions& options, int64_t batch, int64_t length) {
+Tokens some_tokens(const TransformerOptions& options, int64_t batch, int64_t length) {
   const at::Tensor in = test::normal({batch, length}, 7).mul(1e4).to(at::kLong).remainder(options.vocab_size);
   const int64_t classes = options.real_vocab_size == 0 ? options.vocab_size : options.real_vocab_size;
   return {in, test::normal({batch, length}, 8).mul(1e4).to(at::kLong).remainder(classes)};
 }
 
 // Weights of the size that training has, none of them zero.
-std::unique_ptr<Model> trained_like(const ModelOptions& options) {
+std::unique_ptr<Model> trained_like(const TransformerOptions& options) {
   auto model = make_model(options, 1);
   const at::NoGradGuard no_gradients;
   uint64_t seed = 1;
@@ -68,12 +68,12 @@ void expect_agreement(const Model& model, const Tokens& tokens, const StepKernel
 
 struct Case {
   const char* name;
-  ModelOptions options;
+  TransformerOptions options;
   int64_t batch, length;
 };
 
 std::vector<Case> cases() {
-  const ModelOptions base{.vocab_size = 33,
+  const TransformerOptions base{.vocab_size = 33,
                           .hidden_size = 64,
                           .num_hidden_layers = 2,
                           .num_attention_heads = 4,
@@ -83,11 +83,11 @@ std::vector<Case> cases() {
   std::vector<Case> all = {
       {"whole blocks", base, 9, 64}, {"one sequence", base, 1, 32}, {"long", base, 2, 200}};
   const auto add = [&](const char* name, int64_t batch, int64_t length, auto change) {
-    ModelOptions options = base;
+    TransformerOptions options = base;
     change(options);
     all.push_back({name, options, batch, length});
   };
-  add("ragged sizes", 5, 45, [](ModelOptions& o) {
+  add("ragged sizes", 5, 45, [](TransformerOptions& o) {
     o.vocab_size = 41;
     o.real_vocab_size = 37;
     o.logit_bias = true;
@@ -95,20 +95,20 @@ std::vector<Case> cases() {
     o.num_attention_heads = 2;
     o.intermediate_size = 50;
   });
-  add("position bias, farther than its table", 9, 50, [](ModelOptions& o) {
+  add("position bias, farther than its table", 9, 50, [](TransformerOptions& o) {
     o.position_bias = true;
     o.position_bias_offsets = 20;
     o.logit_bias = true;
-    o.positions = "none";
+    o.positions = PositionKind::none;
   });
-  add("learned positions, plain residual, relu", 4, 33, [](ModelOptions& o) {
-    o.positions = "learned";
-    o.residual = "plain";
-    o.hidden_act = "relu";
+  add("learned positions, plain residual, relu", 4, 33, [](TransformerOptions& o) {
+    o.positions = PositionKind::learned;
+    o.residual = ResidualKind::plain;
+    o.activation = ActivationKind::relu;
     o.activation_divisor = 1.0;
   });
-  add("erf", 9, 40, [](ModelOptions& o) {
-    o.hidden_act = "gelu";
+  add("erf", 9, 40, [](TransformerOptions& o) {
+    o.activation = ActivationKind::gelu;
     o.attention_alpha = 0.5;
     o.mlp_alpha = 0.25;
   });
@@ -120,7 +120,7 @@ TEST(FusedTransformer, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
     SCOPED_TRACE(c.name);
     const auto model = trained_like(c.options);
     const Tokens tokens = some_tokens(c.options, c.batch, c.length);
-    const double tolerance = c.options.hidden_act == "relu" ? 0.06 : 0.03;  // ReLU's slope jumps
+    const double tolerance = c.options.activation == ActivationKind::relu ? 0.06 : 0.03;  // ReLU's slope jumps
     for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
                            InstructionSet::avx512_bf16, InstructionSet::amx}) {
       if (set > instruction_set()) continue;
@@ -131,7 +131,7 @@ TEST(FusedTransformer, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
 }
 
 TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const ModelOptions options{.vocab_size = 33,
+  const TransformerOptions options{.vocab_size = 33,
                              .hidden_size = 64,
                              .num_hidden_layers = 2,
                              .num_attention_heads = 2,
@@ -159,7 +159,7 @@ TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(FusedTransformer, FollowsTheWeightsAndTheShapeOfEachCall) {
-  const ModelOptions options = cases()[0].options;
+  const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
   FusedTransformer fused(model->options(), model->params());
   const Tokens first = some_tokens(options, 8, 64), second = some_tokens(options, 3, 20);
@@ -173,7 +173,7 @@ TEST(FusedTransformer, FollowsTheWeightsAndTheShapeOfEachCall) {
 }
 
 TEST(FusedTransformer, RefusesTokensOutsideTheVocabulary) {
-  const ModelOptions options = cases()[0].options;
+  const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
   FusedTransformer fused(model->options(), model->params());
   Tokens tokens = some_tokens(options, 2, 8);
@@ -185,7 +185,7 @@ TEST(FusedTransformer, RefusesTokensOutsideTheVocabulary) {
 }
 
 TEST(FusedTransformer, RefusesTokensThatDoNotFit) {
-  const ModelOptions options = cases()[0].options;
+  const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
   FusedTransformer fused(model->options(), model->params());
   const Tokens tokens = some_tokens(options, 2, 8);
@@ -196,7 +196,7 @@ TEST(FusedTransformer, RefusesTokensThatDoNotFit) {
 }
 
 TEST(FusedTransformer, SeesNewWeightsAndWhatIsWrongWithThem) {
-  const ModelOptions options = cases()[0].options;
+  const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
   const Tokens tokens = some_tokens(options, 2, 8);
   const Pass pass{.dtype = at::kBFloat16};
@@ -211,19 +211,19 @@ TEST(FusedTransformer, SeesNewWeightsAndWhatIsWrongWithThem) {
 }
 
 TEST(FusedTransformer, IsTakenForBfloat16PassesOfModelsThatItSupports) {
-  const ModelOptions options = cases()[0].options;
+  const TransformerOptions options = cases()[0].options;
   const Tokens tokens = some_tokens(options, 2, 32);
-  const auto has_one = [&](const ModelOptions& o, Pass pass) {
+  const auto has_one = [&](const TransformerOptions& o, Pass pass) {
     return trained_like(o)->fused_loss(tokens.in, tokens.out, pass, true).has_value();
   };
   EXPECT_TRUE(has_one(options, {.dtype = at::kBFloat16}));
   EXPECT_FALSE(has_one(options, {.dtype = at::kFloat}));
   ActivationStatistics statistics;
   EXPECT_FALSE(has_one(options, {.dtype = at::kBFloat16, .statistics = &statistics}));
-  ModelOptions normed = options;
-  normed.norm = "rms_norm";
+  TransformerOptions normed = options;
+  normed.norm = NormLayer::rms_norm;
   EXPECT_FALSE(has_one(normed, {.dtype = at::kBFloat16}));
-  ModelOptions dropping = options;
+  TransformerOptions dropping = options;
   dropping.dropout = 0.1;
   EXPECT_FALSE(has_one(dropping, {.dtype = at::kBFloat16, .training = true}));
   EXPECT_TRUE(has_one(dropping, {.dtype = at::kBFloat16}));

@@ -8,12 +8,12 @@
 namespace bridle {
 namespace {
 
-ModelOptions small_mlp() { return {.kind = "mlp", .layer_sizes = {12, 8, 8, 5}, .final_scale = 1.5}; }
+TransformerOptions small_mlp() { return MlpOptions{.layer_sizes = {12, 8, 8, 5}, .final_scale = 1.5}; }
 
 TEST(MlpModel, GradientsAreThoseOfFiniteDifferences) {
   for (const char* activation : {"relu", "maxmin"}) {
-    ModelOptions options = small_mlp();
-    options.mlp_activation = activation;
+    TransformerOptions options = small_mlp();
+    options.activation = activation;
     const auto model = make_model(options, 1, at::kDouble);
     std::vector<at::Tensor> tensors{test::normal({4, 12}, 1).requires_grad_(true)};
     uint64_t seed = 2;

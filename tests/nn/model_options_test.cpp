@@ -8,7 +8,7 @@ namespace bridle {
 namespace {
 
 TEST(ModelOptionKeys, AreUniqueAndExplained) {
-  ModelOptions options;
+  TransformerOptions options;
   std::set<std::string> keys;
   for (const Setting& setting : model_settings(options, "model.")) {
     EXPECT_TRUE(keys.insert(setting.key).second) << setting.key;

@@ -7,7 +7,7 @@ namespace bridle {
 namespace {
 
 TEST(ModelChoice, FillsInWhatFollows) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options = resolved(options);
   EXPECT_EQ(options.intermediate_size, 64);
   EXPECT_EQ(options.attention_alpha, 0.25);
@@ -27,29 +27,29 @@ TEST(ModelChoice, WithoutASeedHasZeroWeights) {
 }
 
 TEST(ModelChoice, RefusesWhatCannotBe) {
-  const auto refused = [](const std::function<void(ModelOptions&)>& change, const char* part) {
-    ModelOptions options = test::small_transformer();
+  const auto refused = [](const std::function<void(TransformerOptions&)>& change, const char* part) {
+    TransformerOptions options = test::small_transformer();
     change(options);
     EXPECT_ERROR(make_model(options, 0), InputError, part);
   };
-  refused([](ModelOptions& o) { o.kind = "cnn"; }, "kind = 'cnn'; it is one of transformer, mlp");
-  refused([](ModelOptions& o) { o.num_attention_heads = 3; },
+  refused([](TransformerOptions& o) { o.kind = "cnn"; }, "kind = 'cnn'; it is one of transformer, mlp");
+  refused([](TransformerOptions& o) { o.num_attention_heads = 3; },
           "hidden_size = 16 is not a multiple of num_attention_heads = 3");
-  refused([](ModelOptions& o) { o.num_attention_heads = 16; }, "must be even");
-  refused([](ModelOptions& o) { o.vocab_size = 0; }, "vocab_size = 0");
-  refused([](ModelOptions& o) { o.num_hidden_layers = 0; }, "num_hidden_layers = 0");
-  refused([](ModelOptions& o) { o.norm = "batch_norm"; }, "norm = 'batch_norm'");
-  refused([](ModelOptions& o) { o.dropout = 1.0; }, "dropout = 1");
-  refused([](ModelOptions& o) { o.activation_divisor = 0.0; }, "activation_divisor = 0");
-  refused([](ModelOptions& o) { o.softmax_scale = std::numeric_limits<double>::infinity(); },
+  refused([](TransformerOptions& o) { o.num_attention_heads = 16; }, "must be even");
+  refused([](TransformerOptions& o) { o.vocab_size = 0; }, "vocab_size = 0");
+  refused([](TransformerOptions& o) { o.num_hidden_layers = 0; }, "num_hidden_layers = 0");
+  refused([](TransformerOptions& o) { o.norm = NormLayer::batch_norm; }, "norm = 'batch_norm'");
+  refused([](TransformerOptions& o) { o.dropout = 1.0; }, "dropout = 1");
+  refused([](TransformerOptions& o) { o.activation_divisor = 0.0; }, "activation_divisor = 0");
+  refused([](TransformerOptions& o) { o.softmax_scale = std::numeric_limits<double>::infinity(); },
           "must be finite");
-  refused([](ModelOptions& o) { o.mlp_activation = "maxmin"; }, "is for kind = 'mlp'");
-  refused([](ModelOptions& o) { o.kind = "mlp"; }, "layer_sizes has 0 entries");
+  refused([](TransformerOptions& o) { o.activation = ActivationKind::maxmin; }, "is for kind = 'mlp'");
+  refused([](TransformerOptions& o) { o.kind = "mlp"; }, "layer_sizes has 0 entries");
   refused(
-      [](ModelOptions& o) {
+      [](TransformerOptions& o) {
         o.kind = "mlp";
         o.layer_sizes = {3, 5, 2};
-        o.mlp_activation = "maxmin";
+        o.activation = ActivationKind::maxmin;
       },
       "size 5; maxmin takes pairs");
 }

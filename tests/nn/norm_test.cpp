@@ -10,8 +10,8 @@ namespace {
 
 using test::Bench;
 
-ModelOptions with_norm(const char* norm, double epsilon) {
-  ModelOptions options = test::small_transformer();
+TransformerOptions with_norm(const char* norm, double epsilon) {
+  TransformerOptions options = test::small_transformer();
   options.norm = norm;
   options.norm_epsilon = epsilon;
   options.bias = true;

@@ -11,7 +11,7 @@ namespace {
 using test::Bench;
 
 TEST(ScaleModule, IsFixedOrLearned) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   Bench fixed(options);
   const at::Tensor x = test::normal({3, 4}, 1).requires_grad_(true);
   EXPECT_TRUE(Scale(fixed.weights, "s", -2.0).forward(x).equal(x.mul(-2.0)));

@@ -25,8 +25,8 @@ TEST(InitialWeights, DependOnTheSeedAndDifferFromOneAnother) {
 }
 
 TEST(InitialWeights, AreNormalWhereNanogptIsMeant) {
-  ModelOptions options = test::small_transformer();
-  options.initialization = "normal";
+  TransformerOptions options = test::small_transformer();
+  options.initialization = Initialization::normal;
   Bench bench(options);
   const at::Tensor values = bench.weights.matrix("x", Role::query, 100, 100).tensor;
   EXPECT_NEAR(values.std().item<double>(), 0.02, 0.001);

@@ -43,8 +43,8 @@ class Draws {
   uint64_t step_ = 0;
 };
 
-ModelOptions options_of(int number) {
-  ModelOptions o{.vocab_size = 6,
+TransformerOptions options_of(int number) {
+  TransformerOptions o{.vocab_size = 6,
                  .hidden_size = 8,
                  .num_hidden_layers = 2,
                  .num_attention_heads = 2,
@@ -54,30 +54,30 @@ ModelOptions options_of(int number) {
                  .mlp_alpha = 0.25};
   switch (number % 10) {
     case 0:
-      return {.kind = "mlp", .layer_sizes = {8, 8, 6, 4}, .final_scale = 3.0};
+      return MlpOptions{.layer_sizes = {8, 8, 6, 4}, .final_scale = 3.0};
     case 1:
-      return {.kind = "mlp", .layer_sizes = {8, 8, 8, 6, 4}, .mlp_activation = "maxmin"};
+      return MlpOptions{.layer_sizes = {8, 8, 8, 6, 4}, .activation = ActivationKind::maxmin};
     case 2:
-      o.hidden_act = "relu";
-      o.positions = "none";
+      o.activation = ActivationKind::relu;
+      o.positions = PositionKind::none;
       return o;
     case 3:
-      o.hidden_act = "gelu";
-      o.positions = "learned";
+      o.activation = ActivationKind::gelu;
+      o.positions = PositionKind::learned;
       o.logit_bias = true;
       return o;
     case 4:
       o.bias = true;
-      o.norm = "layer_norm";
+      o.norm = NormLayer::layer_norm;
       return o;
     case 5:
-      o.norm = "rms_norm";
+      o.norm = NormLayer::rms_norm;
       o.norm_epsilon = 0.1;
       o.position_bias = true;
       return o;
     case 6:
-      o.residual = "plain";
-      o.norm = "tanh";
+      o.residual = ResidualKind::plain;
+      o.norm = NormLayer::tanh;
       o.bias = true;
       return o;
     case 7:

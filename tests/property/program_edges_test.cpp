@@ -22,7 +22,7 @@ namespace {
 // A model whose weights are zero but for those that are set.
 class Sketch {
  public:
-  explicit Sketch(const ModelOptions& options) : model_(make_model(options, 1)) {
+  explicit Sketch(const TransformerOptions& options) : model_(make_model(options, 1)) {
     const at::NoGradGuard no_gradients;
     for (const Param& param : model_->params()) param.tensor.zero_();
   }
@@ -45,21 +45,21 @@ class Sketch {
   std::unique_ptr<Model> model_;
 };
 
-ModelOptions small(int64_t size, int64_t tokens) {
+TransformerOptions small(int64_t size, int64_t tokens) {
   return {.vocab_size = 4,
           .hidden_size = size,
           .num_hidden_layers = 1,
           .num_attention_heads = 1,
           .intermediate_size = 2,
           .max_position_embeddings = tokens,
-          .positions = "none",
+          .positions = PositionKind::none,
           .attention_output_scale = 1.0,
           .attention_alpha = 0.5,
           .mlp_alpha = 1e-9};
 }
 
-ModelOptions layers(std::vector<int64_t> sizes, double final_scale = 1.0) {
-  return {.kind = "mlp", .layer_sizes = std::move(sizes), .final_scale = final_scale};
+TransformerOptions layers(std::vector<int64_t> sizes, double final_scale = 1.0) {
+  return MlpOptions{.layer_sizes = std::move(sizes), .final_scale = final_scale};
 }
 
 at::Tensor tokens(std::vector<int64_t> ids) {
@@ -95,7 +95,7 @@ void expect_covered(const Sketch& sketch, const at::Tensor& inputs, Known float3
 
 TEST(AProgram, MayAddUpAttentionsProductsInBfloat16) {
   const at::NoGradGuard no_gradients;
-  ModelOptions options = small(98, 2);  // 98 products of nearly one on top of 352: bfloat16 stays at 352
+  TransformerOptions options = small(98, 2);  // 98 products of nearly one on top of 352: bfloat16 stays at 352
   options.softmax_scale = 98 * 2.75 / 351.0;
   options.attention_alpha = 0.99;
   Sketch content(options);
@@ -132,7 +132,7 @@ TEST(AProgram, MultipliesMaskedTokensToo) {
 
 TEST(AProgram, HasScalarsOfItsOwnRange) {
   const at::NoGradGuard no_gradients;
-  ModelOptions options = small(2, 2);
+  TransformerOptions options = small(2, 2);
   options.softmax_scale = 128.0;
   Sketch scaled(options);
   scaled.weight("embed_tokens.weight").narrow(1, 0, 1).fill_(1.0);
@@ -150,7 +150,7 @@ TEST(AProgram, HasScalarsOfItsOwnRange) {
   }
   for (const double divisor : {1e39, 1e-46}) {
     options = small(2, 1);
-    options.hidden_act = "relu";
+    options.activation = ActivationKind::relu;
     options.activation_divisor = divisor;
     options.mlp_alpha = 0.5;
     Sketch active(options);
@@ -178,7 +178,7 @@ TEST(AProgram, MayFlushDenormals) {
   x.narrow(1, 0, 1).fill_(0x1p120);
   expect_covered(weight, x, Known::some, "head");
 
-  ModelOptions options = small(2, 2);
+  TransformerOptions options = small(2, 2);
   options.softmax_scale = 0x1p-29;
   Sketch query(options);
   query.entry("embed_tokens.weight", 0, 0, 1.0).entry("embed_tokens.weight", 1, 0, -1.0);
@@ -187,7 +187,7 @@ TEST(AProgram, MayFlushDenormals) {
   expect_covered(query, tokens({0, 1}), Known::some, "query");
 
   options = small(4, 1);
-  options.norm = "rms_norm";
+  options.norm = NormLayer::rms_norm;
   options.norm_epsilon = 0x1p20;
   Sketch norm(options);
   norm.weight("embed_tokens.weight").narrow(1, 0, 1).fill_(0x1p-120);
@@ -206,8 +206,8 @@ TEST(AProgram, CannotHoldEveryFloat32InBfloat16) {
   input.diagonal("layers.0.weight", 3.4028234e38);
   expect_covered(input, pixels(1e-20), Known::none, "weight");
 
-  ModelOptions options = small(4, 1);
-  options.norm = "rms_norm";
+  TransformerOptions options = small(4, 1);
+  options.norm = NormLayer::rms_norm;
   options.norm_epsilon = 1.0;
   Sketch gain(options);
   gain.weight("embed_tokens.weight").narrow(1, 0, 1).fill_(0x1p-60);
@@ -231,7 +231,7 @@ TEST(AModulesProgram, StaysWithinWhatTheModuleItselfAllows) {
       EXPECT_TRUE(off.le(out.error[1].add(out.error[0])).all().item<bool>()) << what << ", seed " << seed;
     };
     for (const char* name : {"layer_norm", "rms_norm", "tanh"}) {
-      ModelOptions options = small(size, 4);
+      TransformerOptions options = small(size, 4);
       options.norm = name;
       options.norm_epsilon = seed % 5 == 0 ? 1.003 : 1e-5;
       test::Bench bench(options, at::kFloat);

@@ -13,7 +13,7 @@
 namespace bridle {
 namespace {
 
-const ModelOptions kMlp{.kind = "mlp", .layer_sizes = {12, 16, 4}, .final_scale = 2.0};
+const MlpOptions kMlp{.layer_sizes = {12, 16, 4}, .final_scale = 2.0};
 
 at::Tensor pixels() { return test::normal({64, 12}, 9, at::kFloat).abs().clamp_max(1.0); }
 
@@ -42,8 +42,8 @@ TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
 class CertifiedClassesOf : public testing::TestWithParam<const char*> {};
 
 TEST_P(CertifiedClassesOf, AreNotChangedByAnAttackInsideTheRadius) {
-  ModelOptions options = kMlp;
-  options.mlp_activation = GetParam();
+  TransformerOptions options = kMlp;
+  options.activation = GetParam();
   const auto model = test::random_model(options, 0.3);
   const at::Tensor images = pixels();
   Pass pass{.dtype = at::kFloat};

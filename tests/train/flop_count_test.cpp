@@ -78,7 +78,7 @@ TEST(FlopCount, CountsNoPaddingAndATiedHead) {
 TEST(FlopCount, OfAnMlpLeavesOutTheGradientOfPixels) {
   RunOptions options;
   options.data.batch_size = 5;
-  options.model = {.kind = "mlp", .hidden_sizes = {8}};
+  options.model = MlpOptions{.hidden_sizes = {8}};
   options.optimizer.method = "adamw";
   options.constraint.options.method = "weight_decay";
   const FlopCount flop = count(options);

@@ -21,7 +21,7 @@ TEST(MemoryEstimate, CountsWeightsGradientsAndState) {
   EXPECT_EQ(once.gradients, once.weights);
   EXPECT_EQ(once.optimizer, 2.0 * once.weights);
   EXPECT_EQ(once.packed, 0.0);
-  options.model.positions = "learned";
+  options.model.positions = PositionKind::learned;
   options.model.position_bias = true;
   options.model.max_position_embeddings = 1000;
   EXPECT_EQ(memory_estimate(resolved_run(options), 2).weights, once.weights + 4.0 * 1000 * (256 + 3 * 4));

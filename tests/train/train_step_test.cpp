@@ -39,7 +39,7 @@ RunOptions options_of(const Facts& facts) {
   const auto count = [&](const char* key) { return static_cast<int64_t>(std::stol(facts.at(key))); };
   RunOptions options;
   if (facts.at("model") == "mlp") {
-    options.model = {.kind = "mlp", .layer_sizes = {48, 32, 32, 10}};
+    options.model = MlpOptions{.layer_sizes = {48, 32, 32, 10}};
   } else {
     options.model = {.vocab_size = count("vocabulary"),
                      .hidden_size = count("width"),
@@ -149,7 +149,7 @@ TEST(TrainStep, SeesImagesMirroredAndMoved) {
                    labels = random_integers({32}, 10, {.seed = 1, .stream = Stream::test});
   const auto losses = [&](bool mirror, int64_t shift, int64_t resumed_at) {
     RunOptions options;
-    options.model = {.kind = "mlp", .layer_sizes = {48, 16, 10}};
+    options.model = MlpOptions{.layer_sizes = {48, 16, 10}};
     options.data.mirror = mirror;
     options.data.shift = shift;
     options.data.batch_size = 32;
