@@ -213,8 +213,10 @@ void attend_backward(const AttentionTask& task) {
   pack_tokens(task.k, task.stride, task.rows, task.head_size, keys);
   pack_entries(task.k, task.stride, task.rows, task.head_size, key_entries);
   pack_tokens(task.v, task.stride, task.rows, task.head_size, values);
-  std::memset(dk, 0, static_cast<size_t>(task.rows * size) * sizeof(float));
-  std::memset(dv, 0, static_cast<size_t>(task.rows * size) * sizeof(float));
+  if (!task.add_keys) {
+    std::memset(dk, 0, static_cast<size_t>(task.rows * size) * sizeof(float));
+    std::memset(dv, 0, static_cast<size_t>(task.rows * size) * sizeof(float));
+  }
   float factors[kBlock];
   for (float& factor : factors) factor = task.scale;
   for (int64_t strip = 0; strip < task.rows; strip += kStripRows) {

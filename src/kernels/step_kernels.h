@@ -79,6 +79,7 @@ struct AttentionTask {
   const Bfloat16* d_out = nullptr;  // with out_stride
   Bfloat16 *dq = nullptr, *dk = nullptr, *dv = nullptr;
   float* d_bias = nullptr;  // as bias; added to
+  bool add_keys = false;    // dk and dv go on from the last call with this scratch: a head of keys that serves several queries
   void* scratch = nullptr;  // attention_scratch bytes, 64-byte aligned
 };
 int64_t attention_scratch(int64_t rows, int64_t head_size);

@@ -13,6 +13,8 @@ class Activation {
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in) const;
   Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;
+  ActivationKind kind() const { return kind_; }
+  float share() const { return static_cast<float>(1.0 / divisor_); }  // as the fused pass has it
 
  private:
   ActivationKind kind_;

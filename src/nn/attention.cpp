@@ -14,6 +14,8 @@
 #include <limits>
 
 #include "nn/dropout.h"
+#include "nn/fused_attention.h"
+#include "nn/fused_linear.h"
 #include "nn/norms.h"
 
 namespace bridle {
@@ -209,6 +211,40 @@ UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& sc
   if (query_.bias()) return sqrt(by_head);  // the other form is for layers without bias
   const UpperBound content = UpperBound(2.0) * scale * static_cast<double>(size_) * a * a;
   return min(sqrt(by_head), sqrt(values) + content * walk.norms.scaled_heads(query_.weight(), products));
+}
+
+void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd& end) const {
+  const int64_t kv_size = key_.weight().tensor.size(0), width = padded(size_) + 2 * padded(kv_size);
+  const FusedHeads heads{.qkv = program.matrix(width),
+                         .d_qkv = program.matrix(width),
+                         .key_column = padded(size_),
+                         .value_column = padded(size_) + padded(kv_size),
+                         .heads = heads_,
+                         .kv_heads = kv_heads_,
+                         .head_size = size_ / heads_};
+  program.add(std::make_unique<FusedLinear>(
+      program, FusedLinearOptions{.weights = {query_.weight(), key_.weight(), value_.weight()},
+                                  .in = in,
+                                  .out = heads.qkv,
+                                  .d_out = heads.d_qkv}));
+  if (rope_) program.add(std::make_unique<FusedRope>(heads, rope_->theta()));
+  program.cut_forward();
+  const FusedAttentionOptions attention{.heads = heads,
+                                        .scale = static_cast<float>(logit_scale()),
+                                        .position_bias = position_bias_,
+                                        .out = program.matrix(size_),
+                                        .d_out = program.matrix(size_),
+                                        .log_sums = program.floats(heads_)};
+  program.add(std::make_unique<FusedAttention>(program, attention));
+  program.add(std::make_unique<FusedLinear>(
+      program, FusedLinearOptions{.weights = {output_.weight()},
+                                  .left = FusedWeight::Left::out,
+                                  .in = {.values = attention.out, .gradient = attention.d_out},
+                                  .factor = end.share * static_cast<float>(output_scale_.value()),
+                                  .out = end.out,
+                                  .d_out = end.d_out,
+                                  .stream = end.stream,
+                                  .keep = end.keep}));
 }
 
 Bound Attention::bound(const Bound& in, Walk& walk) const {

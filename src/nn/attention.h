@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "nn/fused_program.h"
 #include "nn/linear.h"
 #include "nn/rope.h"
 #include "nn/scale.h"
@@ -20,6 +21,7 @@ class Attention {
   at::Tensor forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer* cache = nullptr) const;
   Bound bound(const Bound& in, Walk& walk) const;
   Enclosure enclose(const Enclosure& x, ErrorWalk& walk) const;
+  void fuse(FusedProgram& program, const FusedValue& in, const FusedEnd& end) const;
 
  private:
   at::Tensor split(const at::Tensor& x) const;  // [B, T, heads·d_h] → [B, heads, T, d_h]

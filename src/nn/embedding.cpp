@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "bridle/error.h"
+#include "nn/fused_embedding.h"
 
 namespace bridle {
 
@@ -27,12 +28,19 @@ at::Tensor Embedding::embed(const at::Tensor& tokens, Pass& pass) const {
 
 at::Tensor Embedding::add_positions(const at::Tensor& x, int64_t first) const {
   if (!positions_) return x;
-  if (first + x.size(1) > positions_->tensor.size(0)) {
-    throw InputError("forward",
-                     fmt::format("{} tokens are more than the {} positions that the model has learned",
-                                 first + x.size(1), positions_->tensor.size(0)));
-  }
+  check_length(first + x.size(1));
   return x.add(positions_->tensor.narrow(0, first, x.size(1)).to(x.scalar_type()));
+}
+
+void Embedding::check_length(int64_t tokens) const {
+  if (positions_ && tokens > positions_->tensor.size(0))
+    throw InputError("forward", fmt::format("a sequence must have at most the {} tokens that positions were learned for, got {}",
+                                            positions_->tensor.size(0), tokens));
+}
+
+void Embedding::fuse(FusedProgram& program, FusedBuffer stream, FusedBuffer copy) const {
+  program.add(std::make_unique<FusedEmbedding>(
+      program, FusedEmbeddingOptions{.table = table_, .positions = positions_, .stream = stream, .copy = copy}));
 }
 
 Enclosure Embedding::enclose(const at::Tensor& embedded, const ErrorWalk& walk) const {

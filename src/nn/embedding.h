@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "nn/enclosure.h"
+#include "nn/fused_program.h"
 #include "nn/weights.h"
 
 namespace bridle {
@@ -16,6 +17,8 @@ class Embedding {
                            int64_t first) const;            // [B, T, d], positions first … first + T − 1
   Bound bound(const UpperBound& domain, Walk& walk) const;  // after positions
   Enclosure enclose(const at::Tensor& embedded, const ErrorWalk& walk) const;  // after positions
+  void fuse(FusedProgram& program, FusedBuffer stream, FusedBuffer copy) const;
+  void check_length(int64_t tokens) const;  // throws InputError where there are no positions for so many
   const Param& table() const { return table_; }
 
  private:

@@ -1,5 +1,7 @@
 #include "nn/feed_forward.h"
 
+#include "nn/fused_linear.h"
+
 namespace bridle {
 namespace {
 
@@ -24,6 +26,31 @@ at::Tensor FeedForward::forward(const at::Tensor& x) const {
 
 Bound FeedForward::bound(const Bound& in, Walk& walk) const {
   return down_.bound(activation_.bound(up_.bound(in, walk)), walk);
+}
+
+void FeedForward::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd& end) const {
+  const int64_t inner = up_.weight().tensor.size(0);
+  const FusedBuffer active = program.matrix(inner), d_active = program.matrix(inner),
+                    slope = program.matrix(inner);
+  program.add(std::make_unique<FusedLinear>(
+      program, FusedLinearOptions{.weights = {up_.weight()},
+                                  .in = in,
+                                  .out = active,
+                                  .d_out = d_active,
+                                  .slope = slope,
+                                  .activation = activation_.kind(),
+                                  .share = activation_.share()}));
+  program.add(std::make_unique<FusedLinear>(
+      program,
+      FusedLinearOptions{
+          .weights = {down_.weight()},
+          .left = FusedWeight::Left::out,
+          .in = activated(active, d_active, slope, activation_.kind(), activation_.share()),
+          .factor = end.share,
+          .out = end.out,
+          .d_out = end.d_out,
+          .stream = end.stream,
+          .keep = end.keep}));
 }
 
 Enclosure FeedForward::enclose(const Enclosure& x, ErrorWalk& walk) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/activation.h"
+#include "nn/fused_program.h"
 #include "nn/linear.h"
 
 namespace bridle {
@@ -12,6 +13,7 @@ class FeedForward {
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const;
   Enclosure enclose(const Enclosure& x, ErrorWalk& walk) const;
+  void fuse(FusedProgram& program, const FusedValue& in, const FusedEnd& end) const;
 
  private:
   Linear up_;

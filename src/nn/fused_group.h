@@ -1,90 +1,95 @@
-// A group of sequences through all layers of a transformer, there and back: their activations, and the order of the kernels.
+// A group of sequences on its way through a program: its buffers, what it reads, and the sums that it adds gradients to.
 #pragma once
 
 #include <vector>
 
-#include "nn/fused_model.h"
-#include "nn/fused_ops.h"
+#include "nn/fused_program.h"
 
 namespace bridle {
 
-// Sums of gradients, one place for each weight; several groups may add to them, one after another.
-struct FusedSums {
-  FusedSums(const FusedModel& model, int64_t rows);
-  void start(
-      const FusedModel& model);  // a new step: embeddings and biases begin at zero, matrices are overwritten
+// A slot of sums, one place for each operation that has gradients; several groups may add to it, one after another.
+class FusedSums {
+ public:
+  explicit FusedSums(const FusedProgram& program);
+  void start();  // a new step
+  float* at(FusedSumsPlace place) const { return places_[static_cast<size_t>(place.index)]; }
 
-  std::vector<float*> matrices;   // in the order of FusedModel::weights()
-  float* embedding = nullptr;     // [vocabulary, size]
-  float* positions = nullptr;     // [rows, size], or null
-  float* bias = nullptr;          // as FusedModel::bias, or null
-  std::vector<float> logit_bias;  // as FusedModel::logit_bias
-  bool empty = true;              // no group has been added
+  bool empty = true;  // no group has been added
 
  private:
+  const FusedProgram& program_;
   Arena memory_;
-  int64_t rows_;
+  std::vector<float*> places_;
+};
+
+// What the operations make gradients of: the slots that groups were added to.
+class FusedSlots {
+ public:
+  FusedSlots(const std::vector<std::unique_ptr<FusedSums>>& sums, const Team& team);
+  std::vector<const float*> at(FusedSumsPlace place) const;
+  // out += factor·Σ slots, for a matrix whose rows stand `stride` apart in the sums.
+  void add_rows(FusedSumsPlace place, int64_t stride, float factor, const at::Tensor& out) const;
+  const Team& team() const { return team_; }
+
+ private:
+  std::vector<const FusedSums*> sums_;
+  const Team& team_;
+};
+
+// What a group reads: of its own sequences.
+struct FusedInputs {
+  const int64_t* tokens = nullptr;  // [count, length]; or
+  const float* vectors = nullptr;   // [length, size], for a batch of vectors
+  const int64_t* targets = nullptr;
+  double margin = 0.0;
 };
 
 class FusedGroup {
  public:
-  FusedGroup(const FusedModel& model, const FusedShape& shape, Team team);
+  FusedGroup(const FusedProgram& program, const FusedShape& shape, Team team, bool gradients);
 
-  // `count` sequences of tokens and targets, [count, length]. Loss and hits are sums over them.
+  // `count` sequences, there and, with sums, back. Loss and hits are sums over their targets.
   struct Loss {
     double loss = 0.0;
     int64_t hits = 0;
   };
-  Loss forward(const int64_t* tokens, const int64_t* targets, int64_t count);
-  Loss forward_and_backward(const int64_t* tokens, const int64_t* targets, int64_t count, FusedSums& sums);
+  Loss run(const FusedInputs& inputs, int64_t count, FusedSums* sums);
 
   double forward_seconds = 0.0, backward_seconds = 0.0;  // so far
 
+  // ---- For operations
+  FusedMatrix matrix(FusedBuffer buffer) const;
+  float* floats(FusedBuffer buffer) const;
+  LinearTask task_for(const FusedValue& value, float factor) const;  // a product that gives the value's gradient
+  const FusedInputs& inputs() const { return inputs_; }
+  const FusedShape& shape() const { return shape_; }
+  const FusedProducts& products() const { return products_; }
+  const StepKernels& kernels() const { return products_.kernels(); }
+  const Team& team() const { return products_.team(); }
+  int64_t rows() const { return count_ * shape_.rows; }  // of all its sequences, with padding
+  int64_t count() const { return count_; }
+  FusedSums* sums() const { return sums_; }  // null: nobody asks for gradients
+  float* sums_at(FusedSumsPlace place) const { return sums_->at(place); }
+  void add_loss(double loss, int64_t hits);
+  void* scratch() const { return scratch_; }
+  void* member_scratch(int member) const { return member_scratch_[static_cast<size_t>(member)]; }
+
  private:
-  struct Layer {
-    FusedMatrix in, qkv, heads, middle, active, slope;
-    float* log_sums;  // [sequences, heads, rows]
-  };
-
-  template <class Visit>
-  void visit_memory(const Visit& visit);
-  int64_t tokens() const { return count_ * shape_.rows; }  // of the group, with padding
-
-  void embed(const int64_t* tokens);
-  struct Part {  // sequences of the group, and their rows
-    int64_t sequence, count, first, rows;
-  };
   template <class Use>
   void each_part(const Use& use) const;
 
-  void through_layers();
-  void project(size_t layer, const Part& part);  // to queries, keys and values
-  void turn(const FusedMatrix& qkv, int64_t first, int64_t rows, float direction);
-  void turn_part(const FusedMatrix& qkv, const Part& part, float direction);
-  AttentionTask attention_task(size_t layer, int64_t sequence, int64_t head) const;
-  void attend(size_t layer, const Part& part);
-  LinearTask residual(const FusedMatrix& out, double alpha, double scale) const;
-  Loss loss(const int64_t* targets, FusedSums* sums);
-  void back_through_layers(FusedSums& sums);
-  void back_through_layer(size_t layer, const Part& part, FusedSums& sums);
-  void attend_backward(size_t layer, const Part& part, FusedSums& sums);
-  void add_embedding_gradients(const int64_t* tokens, FusedSums& sums) const;
-
-  const FusedModel& model_;
+  const FusedProgram& program_;
   FusedShape shape_;
-  FusedOps ops_;
+  FusedProducts products_;
+  FusedProgram::Layout layout_;
   Arena memory_;
+  std::byte* buffers_ = nullptr;
+  void* scratch_ = nullptr;
+  std::vector<void*> member_scratch_;
+  FusedInputs inputs_;
   int64_t count_ = 0;  // sequences in it now
-
-  std::vector<Layer> layers_;
-  FusedMatrix last_;          // what the head sees
-  FusedMatrix d_out_, d_in_;  // gradients of a layer's output and input
-  FusedMatrix d_middle_;      // and of what its feed-forward branch gets
-  FusedMatrix d_active_, d_heads_, d_qkv_;
-  FusedMatrix d_logits_;
-  float* stream_ = nullptr;  // [tokens, size]: the residual stream, then its gradient
-  float* logits_ = nullptr;
-  std::vector<void*> attention_scratch_;  // a member
+  FusedSums* sums_ = nullptr;
+  Loss loss_;
 };
 
 }  // namespace bridle

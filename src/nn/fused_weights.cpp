@@ -24,52 +24,68 @@ Block added_up(const std::vector<const float*>& slots, int64_t offset, float fac
 
 }  // namespace
 
-FusedWeight::FusedWeight(std::vector<at::Tensor> parts, Left left, int64_t rows)
+FusedWeight::FusedWeight(std::vector<at::Tensor> parts, Left left, int64_t rows, bool has_way_back)
     : parts_(std::move(parts)),
       left_(left),
-      rows_(rows == 0 ? parts_.front().size(0) : rows),
-      in_(padded(parts_.front().size(1))),
-      out_(padded(rows_) * static_cast<int64_t>(parts_.size())) {}
+      rows_(rows),
+      has_way_back_(has_way_back),
+      in_(padded(parts_.front().size(1))) {
+  int64_t start = 0;
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    starts_.push_back(start);
+    start += padded(rows_of(part));
+  }
+  out_ = start;
+}
 
-int64_t FusedWeight::bytes() const { return 2 * Arena::size_of<uint32_t>(packed_size(out_, in_)); }
+size_t FusedWeight::part_at(int64_t row) const {
+  return static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), row) - starts_.begin()) - 1;
+}
+
+int64_t FusedWeight::bytes() const {
+  return (has_way_back_ ? 2 : 1) * Arena::size_of<uint32_t>(packed_size(out_, in_));
+}
 
 void FusedWeight::take(Arena& arena) {
   forward_ = arena.take<uint32_t>(packed_size(out_, in_));
-  backward_ = arena.take<uint32_t>(packed_size(out_, in_));
+  if (has_way_back_) backward_ = arena.take<uint32_t>(packed_size(out_, in_));
 }
 
 void FusedWeight::pack_piece(int64_t piece, const StepKernels& kernels) const {
-  const int64_t out_steps = part_out() / amx::kStep, in_steps = in_ / amx::kStep;
-  const auto factor = [this](const at::Tensor& weight, bool outputs_are_lines) {
+  const int64_t in_steps = in_ / amx::kStep;
+  const auto factor = [this](size_t part, bool outputs_are_lines) {
+    const at::Tensor& weight = parts_[part];
     return amx::Factor{.data = weight.data_ptr(),
                        .element = amx::Element::float32,
                        .along_depth = outputs_are_lines,
-                       .lines = outputs_are_lines ? rows_ : weight.size(1),
-                       .depth = outputs_are_lines ? weight.size(1) : rows_,
+                       .lines = outputs_are_lines ? rows_of(part) : weight.size(1),
+                       .depth = outputs_are_lines ? weight.size(1) : rows_of(part),
                        .stride = weight.stride(0)};
   };
   if (piece < out_ / kBlock) {
-    const at::Tensor& weight = parts_[static_cast<size_t>(piece * kBlock / part_out())];
-    kernels.pack(factor(weight, true), amx::Side::right, piece * kBlock % part_out(), 0, in_steps,
+    const size_t part = part_at(piece * kBlock);
+    kernels.pack(factor(part, true), amx::Side::right, piece * kBlock - starts_[part], 0, in_steps,
                  forward_ + piece * in_steps * amx::kPairsPerStep);
     return;
   }
   const int64_t block = piece - out_ / kBlock;
   uint32_t* packed = backward_ + block * (out_ / amx::kStep) * amx::kPairsPerStep;
-  for (const at::Tensor& weight : parts_) {
-    kernels.pack(factor(weight, false), amx::Side::right, block * kBlock, 0, out_steps, packed);
-    packed += out_steps * amx::kPairsPerStep;
+  for (size_t part = 0; part < parts_.size(); ++part) {
+    const int64_t steps = padded(rows_of(part)) / amx::kStep;
+    kernels.pack(factor(part, false), amx::Side::right, block * kBlock, 0, steps, packed);
+    packed += steps * amx::kPairsPerStep;
   }
 }
 
 void FusedWeight::unpack(const Team& team, const std::vector<const float*>& slots, float factor,
                          const std::vector<at::Tensor>& gradients) const {
-  const int64_t in_blocks = in_ / kBlock, part_blocks = part_out() / kBlock;
+  const int64_t in_blocks = in_ / kBlock;
   const int64_t left_blocks = left_ == Left::in ? in_blocks : out_ / kBlock;
   team.each(out_ / kBlock, [&](int64_t out_block, int) {
-    const at::Tensor& gradient = gradients[static_cast<size_t>(out_block / part_blocks)];
+    const size_t part = part_at(out_block * kBlock);
+    const at::Tensor& gradient = gradients[part];
     const int64_t rows = gradient.size(0), columns = gradient.size(1),
-                  first = out_block % part_blocks * kBlock;
+                  first = out_block * kBlock - starts_[part];
     auto* data = static_cast<float*>(gradient.data_ptr());
     for (int64_t in_block = 0; in_block < in_blocks; ++in_block) {
       const int64_t block =

@@ -17,11 +17,15 @@ class FusedWeight {
  public:
   // Which of its two sides a gradient's sums have as the left one: the narrower, as a rule.
   enum class Left { in, out };
-  // Of each part, the first `rows` are used; 0: all. The tensors are looked at anew for every packing.
-  FusedWeight(std::vector<at::Tensor> parts, Left left, int64_t rows = 0);
+  // Of each part, the first `rows` are used; 0: all. The tensors are looked at anew for every packing. Without a way back the
+  // gradient of its input is never computed.
+  FusedWeight(std::vector<at::Tensor> parts, Left left, int64_t rows = 0, bool has_way_back = true);
 
-  int64_t in() const { return in_; }                      // padded
-  int64_t out() const { return out_; }                    // of all parts, each padded
+  int64_t in() const { return in_; }    // padded
+  int64_t out() const { return out_; }  // of all parts, each padded
+  Left left() const { return left_; }
+  int64_t left_columns() const { return left_ == Left::in ? in_ : out_; }
+  int64_t first_row(size_t part) const { return starts_[part]; }  // of a part, among the padded outputs
   const uint32_t* forward() const { return forward_; }    // lines are outputs
   const uint32_t* backward() const { return backward_; }  // lines are inputs
   int64_t sums() const { return in_ * out_; }             // floats of a slot
@@ -30,7 +34,7 @@ class FusedWeight {
   void take(Arena& arena);
 
   // From the weights as they are now. The pieces are independent of each other.
-  int64_t pack_pieces() const { return (in_ + out_) / amx::kBlock; }
+  int64_t pack_pieces() const { return (out_ + (has_way_back_ ? in_ : 0)) / amx::kBlock; }
   void pack_piece(int64_t piece, const StepKernels& kernels) const;
 
   // gradients = factor·Σ slots, [out, in] each.
@@ -38,11 +42,14 @@ class FusedWeight {
               const std::vector<at::Tensor>& gradients) const;
 
  private:
-  int64_t part_out() const { return out_ / static_cast<int64_t>(parts_.size()); }
+  int64_t rows_of(size_t part) const { return rows_ == 0 ? parts_[part].size(0) : rows_; }
+  size_t part_at(int64_t row) const;
   std::vector<at::Tensor> parts_;
   Left left_;
-  int64_t rows_;  // of a part
+  int64_t rows_;  // of a part; 0: all
+  bool has_way_back_;
   int64_t in_;
+  std::vector<int64_t> starts_;  // of parts, and the end
   int64_t out_;
   uint32_t* forward_ = nullptr;
   uint32_t* backward_ = nullptr;

@@ -29,13 +29,6 @@ at::Tensor Mlp::forward_from(const at::Tensor& pixels, Pass& pass) const {
   return x;
 }
 
-std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
-                                                const Pass& pass, bool gradients) const {
-  if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
-  std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedMlp>(options_, params_); });
-  return fused_->run(pixels, targets, pass, gradients);
-}
-
 ModelShape Mlp::shape() const {
   return {.input = options_.kInput, .size = options_.layer_sizes.front(), .outputs = options_.layer_sizes.back()};
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/activation.h"
-#include "nn/fused_mlp.h"
+#include "nn/fused_pass.h"
 #include "nn/linear.h"
 #include "nn/scale.h"
 
@@ -17,9 +17,12 @@ class Mlp : public Model {
   Mlp(const MlpOptions& options, const WeightOrigin& origin);
   at::Tensor embed(const at::Tensor& pixels, Pass& pass) const override { return pixels.to(pass.dtype); }
   at::Tensor forward_from(const at::Tensor& pixels, Pass& pass) const override;
-  std::string why_not_fused(const Pass& pass) const override { return FusedMlp::why_not(options_, pass); }
+  std::string why_not_fused(const Pass& pass) const override;
   std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                              const Pass& pass, bool gradients) const override;
+  // The same with the kernels of another instruction set, for tests.
+  LossAndGradients fused_loss_with(const StepKernels& kernels, const at::Tensor& pixels,
+                                   const at::Tensor& targets, const Pass& pass, bool gradients) const;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& pixels, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return layers_.back().weight().tensor.detach(); }
@@ -31,11 +34,12 @@ class Mlp : public Model {
   UpperBound input_bound(NormSource&) const override { return options_.input_bound; }
 
  private:
+  std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
   MlpOptions options_;
   std::vector<Linear> layers_;
   Activation activation_;
   mutable std::once_flag fused_made_;
-  mutable std::unique_ptr<FusedMlp> fused_;
+  mutable std::unique_ptr<FusedPass> fused_;
 };
 
 }  // namespace bridle

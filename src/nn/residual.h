@@ -12,6 +12,10 @@ class Residual {
   Bound bound(const Bound& x, const Bound& branch) const;
   Enclosure enclose(const Enclosure& x, const Enclosure& branch, const ErrorWalk& walk) const;
 
+  // y = keep·x + share·f(x), as the fused pass has it.
+  float keep() const { return convex_ ? static_cast<float>(1.0 - alpha_) : 1.0F; }
+  float share() const { return convex_ ? static_cast<float>(alpha_) : 1.0F; }
+
  private:
   bool convex_;
   double alpha_;

@@ -14,6 +14,7 @@ class Rope {
   at::Tensor forward(const at::Tensor& x,
                      int64_t first = 0) const;  // [B, H, T, h], positions first … first + T − 1
   Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;  // from position 0
+  double theta() const { return theta_; }
 
  private:
   int64_t head_size_;

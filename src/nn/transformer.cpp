@@ -65,17 +65,6 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
   return seen("lm_head", logit_bias_ ? logits.add(logit_bias_->tensor.to(x.scalar_type())) : logits);
 }
 
-std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
-                                                        const Pass& pass, bool gradients) const {
-  if (!can_fuse(pass)) return std::nullopt;
-  std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedTransformer>(options_, params_); });
-  return fused_->run(tokens, targets, gradients, pass.times);
-}
-
-std::string Transformer::why_not_fused(const Pass& pass) const {
-  return FusedModel::why_not(options_, pass);
-}
-
 ModelShape Transformer::shape() const {
   return {.input = options_.kInput,
           .size = options_.hidden_size,

@@ -10,7 +10,7 @@
 #include "nn/attention.h"
 #include "nn/embedding.h"
 #include "nn/feed_forward.h"
-#include "nn/fused_transformer.h"
+#include "nn/fused_pass.h"
 #include "nn/norm.h"
 #include "nn/residual.h"
 
@@ -26,6 +26,9 @@ class Transformer : public Model {
   std::string why_not_fused(const Pass& pass) const override;
   std::optional<LossAndGradients> fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
                                              const Pass& pass, bool gradients) const override;
+  // The same with the kernels of another instruction set, for tests.
+  LossAndGradients fused_loss_with(const StepKernels& kernels, const at::Tensor& tokens,
+                                   const at::Tensor& targets, const Pass& pass, bool gradients) const;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return head().tensor.detach(); }
@@ -49,6 +52,7 @@ class Transformer : public Model {
   };
 
   Param head() const;  // its rows that are tokens
+  std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
 
   TransformerOptions options_;
   std::unique_ptr<Embedding> embedding_;
@@ -58,7 +62,7 @@ class Transformer : public Model {
   std::optional<Scale> final_scale_;
   std::optional<Param> logit_bias_;
   mutable std::once_flag fused_made_;
-  mutable std::unique_ptr<FusedTransformer> fused_;
+  mutable std::unique_ptr<FusedPass> fused_;
 };
 
 }  // namespace bridle

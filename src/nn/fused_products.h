@@ -19,9 +19,9 @@ struct FusedMatrix {
 constexpr int64_t kGradientDepth = 1024;  // rows that a weight's gradient adds up at once
 
 // Who computes, with what, and memory for it.
-class FusedOps {
+class FusedProducts {
  public:
-  FusedOps(const StepKernels& kernels, Team team, int64_t most_left_columns);
+  FusedProducts(const StepKernels& kernels, Team team, int64_t most_left_columns);
 
   enum class Way { forward, backward };
 

@@ -1,4 +1,4 @@
-#include "nn/fused_ops.h"
+#include "nn/fused_products.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
@@ -15,7 +15,7 @@ FusedMatrix matrix_of(const at::Tensor& x) {
 }
 
 // Large enough for several chunks of columns, parts of rows and depths of sums.
-TEST(FusedOps, ProductsAndGradientsComeTogetherFromTheirParts) {
+TEST(FusedProducts, ProductsAndGradientsComeTogetherFromTheirParts) {
   const int64_t rows = 1184, in = 1088, out = 608;
   const at::Tensor weight = test::normal({out, in}, 1, at::kFloat).to(at::kBFloat16).to(at::kFloat);
   FusedWeight fused({weight}, FusedWeight::Left::out);
@@ -27,15 +27,15 @@ TEST(FusedOps, ProductsAndGradientsComeTogetherFromTheirParts) {
   const at::Tensor x = test::normal({rows, in}, 2).to(at::kBFloat16),
                    d = test::normal({rows, out}, 3).to(at::kBFloat16);
   for (const int threads : {1, 3}) {
-    const FusedOps ops(step_kernels(), Team(threads), out);
+    const FusedProducts ops(step_kernels(), Team(threads), out);
     const at::Tensor y = at::zeros({rows, out}, at::kFloat), dx = at::zeros({rows, in}, at::kFloat);
     const auto task = [](const at::Tensor& to) {
       return LinearTask{.epilogue = Epilogue::logits,
                         .stream = static_cast<float*>(to.data_ptr()),
                         .stream_stride = to.size(1)};
     };
-    ops.linear(fused, FusedOps::Way::forward, matrix_of(x), task(y), 32, rows - 32);
-    ops.linear(fused, FusedOps::Way::backward, matrix_of(d), task(dx), 0, rows);
+    ops.linear(fused, FusedProducts::Way::forward, matrix_of(x), task(y), 32, rows - 32);
+    ops.linear(fused, FusedProducts::Way::backward, matrix_of(d), task(dx), 0, rows);
     const at::Tensor wide = weight.to(at::kDouble);
     const at::Tensor expected = at::matmul(x.to(at::kDouble), wide.t());
     EXPECT_EQ(y.narrow(0, 0, 32).abs().max().item<double>(), 0.0);

@@ -1,5 +1,5 @@
-// See fused_ops.h.
-#include "nn/fused_ops.h"
+// See fused_products.h.
+#include "nn/fused_products.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ constexpr int64_t kParts = 8;  // of a product, at least, where its rows allow: 
 
 }  // namespace
 
-FusedOps::FusedOps(const StepKernels& kernels, Team team, int64_t most_left_columns)
+FusedProducts::FusedProducts(const StepKernels& kernels, Team team, int64_t most_left_columns)
     : kernels_(kernels), team_(team), packed_right_(static_cast<size_t>(team.threads())) {
   const int64_t left = packed_size(most_left_columns, kGradientDepth);
   const int64_t right = packed_size(kGradientColumns, kGradientDepth);
@@ -23,7 +23,7 @@ FusedOps::FusedOps(const StepKernels& kernels, Team team, int64_t most_left_colu
   for (uint32_t*& packed : packed_right_) packed = memory_.take<uint32_t>(right);
 }
 
-void FusedOps::linear(const FusedWeight& weight, Way way, const FusedMatrix& left, LinearTask task,
+void FusedProducts::linear(const FusedWeight& weight, Way way, const FusedMatrix& left, LinearTask task,
                       int64_t first, int64_t rows) const {
   const int64_t depth = way == Way::forward ? weight.in() : weight.out();
   const int64_t blocks = (way == Way::forward ? weight.out() : weight.in()) / kBlock;
@@ -48,7 +48,7 @@ void FusedOps::linear(const FusedWeight& weight, Way way, const FusedMatrix& lef
   });
 }
 
-void FusedOps::add_gradient(const FusedMatrix& left, const FusedMatrix& right, int64_t rows, float* out,
+void FusedProducts::add_gradient(const FusedMatrix& left, const FusedMatrix& right, int64_t rows, float* out,
                             bool add) const {
   const int64_t left_blocks = left.columns / kBlock;
   for (int64_t top = 0; top < rows; top += kGradientDepth) {

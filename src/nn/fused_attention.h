@@ -1,0 +1,64 @@
+// Causal attention of every head over every sequence, from q, k and v side by side; and rope on the first two.
+#pragma once
+
+#include <optional>
+
+#include "nn/fused_program.h"
+
+namespace bridle {
+
+// Where q, k and v stand in a buffer, and how many heads they have.
+struct FusedHeads {
+  FusedBuffer qkv = {}, d_qkv = {};
+  int64_t key_column = 0, value_column = 0;
+  int64_t heads = 0, kv_heads = 0;
+  int64_t head_size = 0;
+};
+
+class FusedRope : public FusedOperation {
+ public:
+  FusedRope(const FusedHeads& heads, double theta) : heads_(heads), theta_(theta) {}
+  Uses uses() const override { return {.forward = {heads_.qkv}, .backward = {heads_.d_qkv}}; }
+  void set_rows(FusedProgram& program, int64_t rows) override;
+  void forward(FusedGroup& group, const FusedPart& part) const override;
+  void backward(FusedGroup& group, const FusedPart& part) const override;
+
+ private:
+  void rotate(FusedGroup& group, FusedBuffer buffer, const FusedPart& part, float direction) const;
+  FusedHeads heads_;
+  double theta_;
+  std::vector<float> cosine_, sine_;  // [rows, head_size/2]
+};
+
+struct FusedAttentionOptions {
+  FusedHeads heads = {};
+  float scale = 1.0F;                        // of logits
+  std::optional<Param> position_bias = {};   // [heads, offsets]
+  FusedBuffer out = {}, d_out = {};          // heads side by side
+  FusedBuffer log_sums = {};                 // floats, one per head and row
+};
+
+class FusedAttention : public FusedOperation {
+ public:
+  FusedAttention(FusedProgram& program, FusedAttentionOptions options);
+  Uses uses() const override;
+  int64_t member_scratch(const FusedShape& shape) const override;
+  void set_rows(FusedProgram& program, int64_t rows) override;
+  void read_tables() override;
+  void forward(FusedGroup& group, const FusedPart& part) const override;
+  void backward(FusedGroup& group, const FusedPart& part) const override;
+  void gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const override;
+
+  // Of one head, [2·rows], as AttentionTask has it; null without.
+  const float* bias_of(int64_t head) const;
+
+ private:
+  AttentionTask task(const FusedGroup& group, int64_t sequence, int64_t head) const;
+  FusedAttentionOptions options_;
+  size_t bias_place_ = 0;
+  FusedSumsPlace bias_sums_;
+  int64_t rows_ = 0;         // of a sequence
+  std::vector<float> bias_;  // [heads, 2·rows], or empty
+};
+
+}  // namespace bridle

@@ -1,0 +1,71 @@
+// The fused pass of a multilayer perceptron: which models it knows, and its program.
+#include "nn/fused_embedding.h"
+#include "nn/fused_linear.h"
+#include "nn/fused_loss.h"
+#include "nn/mlp.h"
+
+namespace bridle {
+
+// An allow-list over every field, as Transformer's.
+std::string Mlp::why_not_fused(const Pass& pass) const {
+  const auto& [hidden_sizes, layer_sizes, activation, input_bound, initialization, final_scale] = options_;
+  const bool known_activation = activation == ActivationKind::gelu ||
+                                activation == ActivationKind::gelu_tanh ||
+                                activation == ActivationKind::relu || activation == ActivationKind::maxmin;
+  const std::pair<bool, const char*> obstacles[] = {
+      {pass.dtype != at::kBFloat16, "training.precision is not bfloat16"},
+      {pass.statistics != nullptr, "statistics of activations are recorded"},
+      {pass.cache != nullptr, "keys and values are kept"},
+      {!known_activation, "model.mlp_activation"}};
+  for (const auto& [is_there, what] : obstacles)
+    if (is_there) return what;
+  return {};
+}
+
+// A segment per layer: each has room to itself, and all threads share its products.
+std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) const {
+  auto program = std::make_unique<FusedProgram>(params_, kernels);
+  FusedValue x{.values = program->matrix(options_.layer_sizes.front())};
+  program->add(std::make_unique<FusedVectors>(x.values, options_.layer_sizes.front()));
+  for (size_t i = 0; i + 1 < layers_.size(); ++i) {
+    program->cut_backward();
+    const Param& weight = layers_[i].weight();
+    const int64_t size = weight.tensor.size(0);
+    const FusedBuffer out = program->matrix(size), d_out = program->matrix(size),
+                      slope = program->matrix(size);
+    program->add(std::make_unique<FusedLinear>(*program,
+                                               FusedLinearOptions{.weights = {weight},
+                                                                  .left = FusedWeight::Left::out,
+                                                                  .in = x,
+                                                                  .out = out,
+                                                                  .d_out = d_out,
+                                                                  .slope = slope,
+                                                                  .activation = activation_.kind(),
+                                                                  .share = activation_.share()}));
+    x = activated(out, d_out, slope, activation_.kind(), activation_.share());
+  }
+  program->cut_forward();
+  program->cut_backward();
+  program->add(std::make_unique<FusedLoss>(
+      *program, FusedLossOptions{.head = layers_.back().weight(),
+                                 .outputs = options_.layer_sizes.back(),
+                                 .left = FusedWeight::Left::out,
+                                 .in = x,
+                                 .scale = static_cast<float>(options_.final_scale)}));
+  program->finish();
+  return program;
+}
+
+std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
+                                                const Pass& pass, bool gradients) const {
+  if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
+  std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
+  return fused_->run_vectors(pixels, targets, shape(), pass, gradients);
+}
+
+LossAndGradients Mlp::fused_loss_with(const StepKernels& kernels, const at::Tensor& pixels,
+                                      const at::Tensor& targets, const Pass& pass, bool gradients) const {
+  return FusedPass(fused_program(kernels)).run_vectors(pixels, targets, shape(), pass, gradients);
+}
+
+}  // namespace bridle

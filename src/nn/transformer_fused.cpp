@@ -1,0 +1,94 @@
+// The fused pass of a transformer: which models it knows, and its program.
+#include "nn/fused_loss.h"
+#include "nn/transformer.h"
+
+namespace bridle {
+
+// An allow-list over every field: a new one does not compile until someone has said here what the fused pass makes of it.
+std::string Transformer::why_not_fused(const Pass& pass) const {
+  const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, num_attention_heads,
+               num_key_value_heads, intermediate_size, max_position_embeddings, positions, rope_theta,
+               activation, activation_divisor, softmax_scale, attention_output_scale, residual,
+               attention_alpha, mlp_alpha, position_bias, position_bias_offsets, position_bias_start,
+               position_bias_dilation, logit_bias, norm, norm_epsilon, learnable_scales, bias, tie_embeddings,
+               dropout, initialization, final_scale] = options_;
+  const bool known_activation = activation == ActivationKind::gelu ||
+                                activation == ActivationKind::gelu_tanh ||
+                                activation == ActivationKind::relu || activation == ActivationKind::maxmin;
+  const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
+                               positions == PositionKind::none;
+  const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
+  const std::pair<bool, const char*> obstacles[] = {
+      {pass.dtype != at::kBFloat16, "training.precision is not bfloat16"},
+      {pass.statistics != nullptr, "statistics of activations are recorded"},
+      {pass.cache != nullptr, "keys and values are kept"},
+      {pass.training && dropout != 0.0, "model.dropout"},
+      {!known_activation, "model.hidden_act"},
+      {!known_positions, "model.positions"},
+      {!known_residual, "model.residual"},
+      {norm != NormLayer::none, "model.norm"},
+      {learnable_scales, "model.learnable_scales"},
+      {bias, "model.bias"},
+      {tie_embeddings, "model.tie_embeddings"}};
+  for (const auto& [is_there, what] : obstacles)
+    if (is_there) return what;
+  return {};
+}
+
+std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kernels) const {
+  auto program = std::make_unique<FusedProgram>(params_, kernels);
+  const int64_t size = options_.hidden_size;
+  const FusedBuffer stream = program->floats(padded(size));
+  FusedBuffer copy = program->matrix(size), d_copy = program->matrix(size);
+  embedding_->fuse(*program, stream, copy);
+  program->cut_backward();
+  const auto branch = [&](const auto& module, const Residual& residual) {
+    const FusedValue in{.values = copy,
+                        .gradient = d_copy,
+                        .epilogue = Epilogue::residual,
+                        .stream = stream,
+                        .keep = residual.keep()};
+    const FusedEnd end{.stream = stream,
+                       .out = program->matrix(size),
+                       .d_out = program->matrix(size),
+                       .keep = residual.keep(),
+                       .share = residual.share()};
+    module.fuse(*program, in, end);
+    copy = end.out;
+    d_copy = end.d_out;
+  };
+  for (const Block& block : blocks_) {
+    branch(block.attention, block.attention_residual);
+    branch(block.mlp, block.mlp_residual);
+    program->cut_backward();
+  }
+  program->cut_forward();
+  program->add(std::make_unique<FusedLoss>(
+      *program, FusedLossOptions{.head = head_->weight(),
+                                 .outputs = options_.real_vocab_size,
+                                 .in = {.values = copy,
+                                        .gradient = d_copy,
+                                        .epilogue = Epilogue::residual,
+                                        .stream = stream},
+                                 .scale = static_cast<float>(final_scale_->value()),
+                                 .bias = logit_bias_}));
+  program->finish();
+  return program;
+}
+
+std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
+                                                        const Pass& pass, bool gradients) const {
+  if (!can_fuse(pass)) return std::nullopt;
+  if (tokens.dim() == 2) embedding_->check_length(tokens.size(1));
+  std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
+  return fused_->run_tokens(tokens, targets, shape(), options_.vocab_size, pass, gradients);
+}
+
+LossAndGradients Transformer::fused_loss_with(const StepKernels& kernels, const at::Tensor& tokens,
+                                              const at::Tensor& targets, const Pass& pass,
+                                              bool gradients) const {
+  return FusedPass(fused_program(kernels))
+      .run_tokens(tokens, targets, shape(), options_.vocab_size, pass, gradients);
+}
+
+}  // namespace bridle
