@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
+#include <utility>
 
 #include "bridle/error.h"
 
@@ -23,15 +25,16 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 
 }  // namespace
 
-// An allow-list over every field, as FusedModel's.
+// An allow-list over every field of the options and of the pass, as FusedModel's.
 std::string FusedMlp::why_not(const MlpOptions& options, const Pass& pass) {
   const auto& [hidden_sizes, layer_sizes, activation, input_bound, initialization, final_scale] = options;
+  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache] = pass;
   const bool known_activation = activation == ActivationKind::relu || activation == ActivationKind::maxmin;
   const std::pair<bool, const char*> obstacles[] = {
-      {pass.dtype != at::kBFloat16, "training.precision is not bfloat16"},
-      {pass.statistics != nullptr, "statistics of activations are recorded"},
-      {pass.cache != nullptr, "keys and values are kept"},
-      {!known_activation, "model.mlp_activation"}};
+      {dtype != at::kBFloat16, "training.precision is not bfloat16"},
+      {statistics != nullptr, "statistics of activations are recorded"},
+      {cache != nullptr, "keys and values are kept"},
+      {!known_activation, "model.mlp_activation has no fused form"}};
   for (const auto& [is_there, what] : obstacles)
     if (is_there) return what;
   return {};
@@ -39,6 +42,8 @@ std::string FusedMlp::why_not(const MlpOptions& options, const Pass& pass) {
 
 FusedMlp::FusedMlp(const MlpOptions& options, const std::vector<Param>& params, const StepKernels& kernels)
     : options_(options), params_(params), kernels_(kernels) {
+  if (const std::string why = why_not(options_, {.dtype = at::kBFloat16}); !why.empty())
+    throw std::logic_error("there is no fused pass: " + why);
   int64_t bytes = 0;
   for (const Param& param : params_) {
     layers_.push_back({.weight = FusedWeight({param.tensor}, FusedWeight::Left::out)});

@@ -13,6 +13,7 @@ namespace bridle {
 
 class FusedMlp {
  public:
+  // Throws std::logic_error for options that `why_not` names.
   FusedMlp(const MlpOptions& options, const std::vector<Param>& params,
            const StepKernels& kernels = step_kernels());
 

@@ -6,6 +6,7 @@
 
 #include "bridle/nn.h"
 #include "nn/fused_weights.h"
+#include "nn/residual.h"
 
 namespace bridle {
 
@@ -29,6 +30,7 @@ struct FusedShape {
 };
 
 struct FusedModel {
+  // Throws std::logic_error for options that `why_not` names.
   FusedModel(const TransformerOptions& model_options, const std::vector<Param>& model_params,
              const StepKernels& step_kernels);
 
@@ -42,11 +44,9 @@ struct FusedModel {
 
   // The residual: keep·x + share·branch.
   float keep(double alpha) const {
-    return options.residual == ResidualKind::convex ? static_cast<float>(1.0 - alpha) : 1.0F;
+    return is_convex(options.residual) ? static_cast<float>(1.0 - alpha) : 1.0F;
   }
-  float share(double alpha) const {
-    return options.residual == ResidualKind::convex ? static_cast<float>(alpha) : 1.0F;
-  }
+  float share(double alpha) const { return is_convex(options.residual) ? static_cast<float>(alpha) : 1.0F; }
 
   TransformerOptions options;
   std::vector<Param> params;
