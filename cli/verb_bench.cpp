@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/quantile.h"
 #include "kernels/cpu.h"
 #include "train/bench_step.h"
@@ -39,8 +40,7 @@ int64_t peak_memory() {
 Json settings_of(const RunOptions& options) {
   RunOptions copy = options;
   Json values = Json::object();
-  for (const Setting& setting : run_settings(copy))
-    std::visit([&](const auto* place) { values[setting.key] = *place; }, setting.place);
+  for (const Setting& setting : run_settings(copy)) values[setting.key] = json_of(setting);
   return values;
 }
 
@@ -141,7 +141,7 @@ void add_step(CLI::App* bench) {
       bench->add_subcommand("step", "A recipe's training step: its time, parts and share of the peak");
   verb->footer(
       "Trains in memory for --warmup and --steps steps; nothing is written. Parts are medians over the "
-      "steps. NormSource\n"
+      "steps. Norms\n"
       "are proved every constraint.prove_every steps: the proofs' mean over whole rounds of so many steps is "
       "counted\n"
       "to each step; with fewer --steps than that, one proof is timed by itself. After each step the "

@@ -13,6 +13,7 @@
 
 #include "certify/fact_norms.h"
 #include "certify/search.h"
+#include "nn_support.h"
 #include "support.h"
 
 namespace bridle::test {
@@ -53,7 +54,7 @@ TransformerOptions random_shape(Dice& dice) {
           .intermediate_size = 8 + dice.below(40),
           .max_position_embeddings = 8,
           .positions = PositionKind::none,
-          .activation = dice.one_of({"gelu", "gelu_tanh", "relu"}),
+          .activation = dice.one_of({ActivationKind::gelu, ActivationKind::gelu_tanh, ActivationKind::relu}),
           .softmax_scale = dice.between_logs(0.1, 24.0),
           .attention_output_scale = dice.one_of({1.0 / 3.0, 1.0}),
           .attention_alpha = dice.between(0.1, 1.0),
@@ -76,7 +77,7 @@ at::Tensor random_weight(const Param& param, bool trained, Dice& dice) {
 
 std::unique_ptr<Model> random_network(TransformerOptions options, bool trained, Dice& dice) {
   const bool even = options.hidden_size / options.num_attention_heads % 2 == 0;
-  options.positions = dice.one_of({even ? "rope" : "none", "none", "learned"});
+  options.positions = dice.one_of({even ? PositionKind::rope : PositionKind::none, PositionKind::none, PositionKind::learned});
   options.position_bias = options.logit_bias = dice.below(3) == 0;
   options.final_scale = dice.one_of({1.0, -1.5});
   auto model = make_model(options, 1);
@@ -205,7 +206,7 @@ std::unique_ptr<Model> different_tokens(Dice& dice) {
 // One neuron that reaches √2 inside the ball.
 std::unique_ptr<Model> neuron(Dice& dice) {
   TransformerOptions options = built_shape(dice, dice.one_of<int64_t>({1, 2, 4}));
-  options.activation = dice.one_of({"gelu", "gelu_tanh"});
+  options.activation = dice.one_of({ActivationKind::gelu, ActivationKind::gelu_tanh});
   options.attention_alpha = 0.1;
   options.mlp_alpha = options.num_hidden_layers == 1 ? 1.0 : 0.6;
   Built built(options, dice);
@@ -303,7 +304,7 @@ Network network(int number) {
   result.model = of_kind(result.kind, dice);
   result.domain = dice.one_of({1.0, 1.0, dice.between(1.0, 2.0)});
   result.sequence_length =
-      result.kind == "different_tokens" ? result.model->options().num_attention_heads : 3 + dice.below(4);
+      result.kind == "different_tokens" ? transformer_options(*result.model).num_attention_heads : 3 + dice.below(4);
   return result;
 }
 
@@ -315,7 +316,7 @@ double observed_lipschitz(const Network& network, int rounds) {
 }
 
 double twin_bound(const Network& network, Mistake mistake) {
-  const TransformerOptions& options = network.model->options();
+  const TransformerOptions options = transformer_options(*network.model);
   RecordingNorms norms;
   Walk walk(norms);
   network.model->bound(network.domain, walk);

@@ -9,6 +9,12 @@
 
 namespace bridle::test {
 
+TransformerOptions transformer_options(const Model& model) {
+  return std::get<TransformerOptions>(model.options());
+}
+
+MlpOptions mlp_options(const Model& model) { return std::get<MlpOptions>(model.options()); }
+
 void expect_gradients(const std::function<at::Tensor()>& f, const std::vector<at::Tensor>& tensors) {
   const at::Tensor first = f();
   const at::Tensor weights = normal(first.sizes(), 99);
@@ -52,7 +58,7 @@ TransformerOptions small_transformer() {
           .max_position_embeddings = 8};
 }
 
-std::unique_ptr<Model> random_model(const TransformerOptions& options, double deviation, uint64_t seed) {
+std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation, uint64_t seed) {
   auto model = make_model(options, 1);
   const at::NoGradGuard no_gradients;
   for (const Param& param : model->params())

@@ -12,13 +12,25 @@
 
 namespace bridle::test {
 
+// `resolved` of one kind of model.
+template <class Options>
+Options filled_in(const Options& options) {
+  return std::get<Options>(resolved(ModelOptions(options)));
+}
+
+TransformerOptions transformer_options(const Model& model);
+MlpOptions mlp_options(const Model& model);
+
 // Central differences in float64 of Σ r·f() along random directions of each tensor, against autograd.
 void expect_gradients(const std::function<at::Tensor()>& f, const std::vector<at::Tensor>& tensors);
 
 // Weights of a module that is tested by itself, in float64, so that finite differences mean something.
 struct Bench {
-  explicit Bench(const TransformerOptions& model_options, at::ScalarType dtype = at::kDouble, uint64_t seed = 3)
-      : options(resolved(model_options)), weights(options, {.seed = seed, .dtype = dtype}, params) {}
+  explicit Bench(const TransformerOptions& model_options, at::ScalarType dtype = at::kDouble,
+                 uint64_t seed = 3)
+      : options(filled_in(model_options)),
+        weights(options.initialization, 2 * options.num_hidden_layers, {.seed = seed, .dtype = dtype},
+                params) {}
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   std::vector<at::Tensor> tensors(const at::Tensor& x) const;
@@ -33,7 +45,7 @@ struct Bench {
 TransformerOptions small_transformer();
 
 // Every weight normal, the ones that begin at zero too; float32.
-std::unique_ptr<Model> random_model(const TransformerOptions& options, double deviation = 0.3, uint64_t seed = 1);
+std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation = 0.3, uint64_t seed = 1);
 
 double largest_rms(const at::Tensor& x);  // over the last dimension
 

@@ -80,14 +80,27 @@ struct ModelRecipe {
   MlpOptions mlp = {};
   TransformerOptions transformer = {};
 
-  // use(MlpOptions&) or use(TransformerOptions&).
+ private:
+  template <class Self, class Use>
+  static auto visit_kind(Self& self, const Use& use) {
+    switch (self.kind) {
+      case ModelKind::transformer:
+        break;
+      case ModelKind::mlp:
+        return use(self.mlp);
+    }
+    return use(self.transformer);
+  }
+
+ public:
+  // use(MlpOptions&) or use(TransformerOptions&): the options that count.
   template <class Use>
   auto visit(const Use& use) {
-    return kind == ModelKind::mlp ? use(mlp) : use(transformer);
+    return visit_kind(*this, use);
   }
   template <class Use>
   auto visit(const Use& use) const {
-    return kind == ModelKind::mlp ? use(mlp) : use(transformer);
+    return visit_kind(*this, use);
   }
   ModelOptions options() const {
     return visit([](const auto& own) { return ModelOptions(own); });

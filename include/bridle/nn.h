@@ -44,7 +44,7 @@ struct PhaseTimes {
 // Keys and values of the tokens that a transformer has read, by layer: the next pass goes on after them.
 struct KeyValueCache {
   struct Layer {
-    at::Tensor keys = {}, values = {};  // [B, H, length, h], turned by their positions
+    at::Tensor keys = {}, values = {};  // [B, G, length, h], rotated by their positions; G heads
   };
   std::vector<Layer> layers = {};
   int64_t length = 0;

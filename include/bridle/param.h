@@ -1,5 +1,5 @@
 // Param: one weight as the optimizer and the constraints see it; StepInfo: what the optimizer tells the
-// constraint about the step it has just made. NormSource are RMS→RMS throughout: σ(W)·√(fan_in/fan_out).
+// constraint about the step it has just made. Norms are RMS→RMS throughout: σ(W)·√(fan_in/fan_out).
 #pragma once
 
 #include <ATen/core/Tensor.h>

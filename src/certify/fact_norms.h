@@ -1,4 +1,4 @@
-// NormSource on their way into a certificate, and out of it again.
+// Norms on their way into a certificate, and out of it again.
 #pragma once
 
 #include <set>

@@ -23,7 +23,7 @@ struct SearchOptions {
   OnProgress on_progress = {};
 };
 
-// NormSource are the largest RMS over tokens; everything is in float64, whatever the weights' precision.
+// Norms are the largest RMS over tokens; everything is in float64, whatever the weights' precision.
 struct ObservedStretch {
   double lipschitz = 0.0;      // ‖f(x) − f(x′)‖/‖x − x′‖
   double largest_logit = 0.0;  // max|f(x) − f(x′)|/‖x − x′‖

@@ -29,15 +29,6 @@ constexpr const char* kMlpType = "bridle_mlp";
 const std::set<std::string> kForeignTexts{"torch_dtype", "transformers_version", "bridle_version"};
 constexpr const char* kForeignList = "architectures";
 
-struct ToJson {
-  Json operator()(const Choice& choice) const { return choice.chosen(); }
-  Json operator()(const std::vector<int64_t>* value) const { return *value; }
-  template <class T>
-  Json operator()(const T* value) const {
-    return *value;
-  }
-};
-
 // Stores a JSON value; false where it is of another type.
 struct FromJson {
   const Json& value;
@@ -140,8 +131,7 @@ std::unique_ptr<Model> empty_model(const ModelOptions& options, const std::vecto
 
 nlohmann::ordered_json config_of(ModelOptions options) {
   Json config{{"model_type", type_of(options)}};
-  for (const Setting& setting : model_settings(options))
-    config[setting.key] = std::visit(ToJson{}, setting.place);
+  for (const Setting& setting : model_settings(options)) config[setting.key] = json_of(setting);
   return config;
 }
 

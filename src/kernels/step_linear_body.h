@@ -56,6 +56,7 @@ BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
   } else if constexpr (kind == ActivationKind::gelu) {
     return gelu(x, share);
   } else {
+    static_assert(kind == ActivationKind::gelu_tanh);
     return gelu_tanh(x, share);
   }
 }

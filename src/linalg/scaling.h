@@ -1,4 +1,4 @@
-// NormSource and scale factors that survive entries of 1e±30, whose squares leave float32's range.
+// Norms and scale factors that survive entries of 1e±30, whose squares leave float32's range.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -47,7 +47,14 @@ Attention::Attention(const TransformerOptions& options, Weights& weights, const 
       output_(weights, name + ".o_proj", projection(options, Role::attention_output)),
       output_scale_(weights, name + ".output_scale", options.attention_output_scale,
                     options.learnable_scales) {
-  if (options.positions == PositionKind::rope) rope_.emplace(options.head_size(), options.rope_theta);
+  switch (options.positions) {
+    case PositionKind::rope:
+      rope_.emplace(options.head_size(), options.rope_theta);
+      break;
+    case PositionKind::learned:  // added to the embedding
+    case PositionKind::none:
+      break;
+  }
   if (!options.position_bias) return;
   position_bias_ = weights.vector(name + ".position_bias", Role::position_bias,
                                   {heads_, options.position_bias_offsets}, 0.0);

@@ -18,6 +18,8 @@ namespace {
 
 constexpr int64_t kLargestSize = int64_t{1} << 24U;  // of anything that is counted: products of two fit
 
+constexpr int64_t kMostBlocks = int64_t{1} << 14U;   // of an outline
+
 void require(bool condition, const std::string& message) {
   if (!condition) throw InputError("model", message);
 }
@@ -131,6 +133,10 @@ std::unique_ptr<Model> make_model_from(const WeightSource& source, const ModelOp
 }
 
 std::unique_ptr<Model> outline(const ModelOptions& options) {
+  // A list of more weights would itself fill memory.
+  if (const auto* o = std::get_if<TransformerOptions>(&options))
+    require(o->num_hidden_layers <= kMostBlocks,
+            fmt::format("num_hidden_layers must be at most {} here, got {}", kMostBlocks, o->num_hidden_layers));
   const auto shape_alone = [](const std::string& /*name*/, at::IntArrayRef shape) {
     return at::empty(shape, at::device(at::kMeta).dtype(at::kFloat));
   };

@@ -149,10 +149,12 @@ Settings recipe_settings(ModelRecipe& recipe, const std::string& prefix) {
   for (const Setting& own : mlp) {
     const auto shared = std::find_if(transformer.begin(), transformer.end(),
                                      [&](const Setting& other) { return other.key == own.key; });
-    if (shared == transformer.end())
+    if (shared == transformer.end()) {
       list.push_back(own);
-    else
-      shared->copies.push_back(own.place);
+      continue;
+    }
+    shared->copies.push_back(own.place);
+    if (recipe.kind == ModelKind::mlp) std::swap(shared->place, shared->copies.back());  // what counts is shown
   }
   list.insert(list.end(), transformer.begin(), transformer.end());
   for (Setting& setting : list) setting.key = prefix + setting.key;

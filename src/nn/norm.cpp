@@ -44,7 +44,14 @@ at::Tensor Norm::forward(const at::Tensor& x) const {
 }
 
 Bound Norm::bound(const Bound& in, Walk& walk) const {
-  if (kind_ == NormLayer::none || kind_ == NormLayer::tanh) return in;
+  switch (kind_) {
+    case NormLayer::none:
+    case NormLayer::tanh:
+      return in;
+    case NormLayer::rms_norm:
+    case NormLayer::layer_norm:
+      break;
+  }
   const UpperBound gain = walk.norms.largest_entry(*gain_);
   const UpperBound offset = bias_ ? walk.norms.euclidean(*bias_) * root_of_ratio(1, size_) : UpperBound(0.0);
   // 1/√ε rounded up: √(1/ε) with both operations rounded up.
@@ -54,12 +61,18 @@ Bound Norm::bound(const Bound& in, Walk& walk) const {
 
 // x/m with m² = |x|²/d + ε (x centred first for LayerNorm): its slope is at most 1/m, m the least in reach.
 Enclosure Norm::enclose(const Enclosure& x, const ErrorWalk& walk) const {
-  if (kind_ == NormLayer::none) return x;
   const int64_t dimensions = x.error.dim();
   const at::Tensor size = walk.size(x);
-  if (kind_ == NormLayer::tanh) {
-    const at::Tensor error = x.error.add(size.mul(walk.sum_unit(dimensions)).mul(16.0));
-    return walk.stored(forward(x.values), x.reach, raised(error));
+  switch (kind_) {
+    case NormLayer::none:
+      return x;
+    case NormLayer::tanh: {
+      const at::Tensor error = x.error.add(size.mul(walk.sum_unit(dimensions)).mul(16.0));
+      return walk.stored(forward(x.values), x.reach, raised(error));
+    }
+    case NormLayer::rms_norm:
+    case NormLayer::layer_norm:
+      break;
   }
   const bool centred = kind_ == NormLayer::layer_norm;
   const auto d = static_cast<double>(size_);

@@ -1,4 +1,4 @@
-// NormSource that are facts about the weights themselves: every question comes down to a few kinds of numbers about a tensor,
+// Norms that are facts about the weights themselves: every question comes down to a few kinds of numbers about a tensor,
 // which a subclass establishes (measures and proves, records, or checks against what is stated).
 #pragma once
 

@@ -290,6 +290,11 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
     throw InputError("settings",
                      fmt::format("model.kind = '{}' does not fit the data set '{}', which holds {}",
                                  word(options.model.kind), data.name, images ? "images" : "tokens"));
+  if (!images && options.model.mlp.activation != MlpOptions{}.activation)
+    throw InputError("settings",
+                     fmt::format("model.mlp_activation = '{}' is for model.kind = 'mlp'; a transformer's "
+                                 "activation is model.hidden_act",
+                                 word(options.model.mlp.activation)));
   options.model.visit([&](auto& own) { fit_(own, options.data, data); });
   resolve_constraint_(options);
   if (options.constraint.lipschitz != 0.0)

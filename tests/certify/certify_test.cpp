@@ -17,8 +17,8 @@ namespace bridle {
 namespace {
 
 // Every option that changes the walk, one at a time and together.
-std::vector<TransformerOptions> families() {
-  std::vector<TransformerOptions> list(11, test::small_transformer());
+std::vector<ModelOptions> families() {
+  std::vector<TransformerOptions> list(12, test::small_transformer());
   list[1].positions = PositionKind::learned;
   list[2].bias = true;
   list[2].norm = NormLayer::layer_norm;
@@ -34,13 +34,19 @@ std::vector<TransformerOptions> families() {
   list[7].real_vocab_size = list[7].vocab_size - 3;
   list[8].activation = ActivationKind::gelu;
   list[8].softmax_scale = -6.0;
-  list[9] = MlpOptions{.layer_sizes = {12, 9, 7, 5}, .input_bound = 1.5, .final_scale = -3.0};
-  list[10] = MlpOptions{.layer_sizes = {12, 8, 6, 5}, .activation = ActivationKind::maxmin};
-  return list;
+  list[9].activation = ActivationKind::maxmin;
+  list[10].num_key_value_heads = 2;
+  list[11].num_key_value_heads = 1;
+  list[11].bias = true;
+  std::vector<ModelOptions> all(list.begin(), list.end());
+  all.emplace_back(MlpOptions{.layer_sizes = {12, 9, 7, 5}, .input_bound = 1.5, .final_scale = -3.0});
+  all.emplace_back(MlpOptions{.layer_sizes = {12, 8, 6, 5}, .activation = ActivationKind::maxmin});
+  all.emplace_back(MlpOptions{.layer_sizes = {12, 7, 5}, .activation = ActivationKind::gelu});
+  return all;
 }
 
 TEST(ACertificate, HoldsAndChecksForEveryFamily) {
-  for (const TransformerOptions& options : families()) {
+  for (const ModelOptions& options : families()) {
     const auto model = test::random_model(options);
     const CertifiedBound bound = certify(*model, 0.25);
     EXPECT_TRUE(check_bound(*model, bound).empty());
@@ -72,7 +78,7 @@ TEST(ACertificate, HoldsForHugeWeightsOrIsRefused) {
 }
 
 TEST(ACertificate, IsRefusedOnceAnyNumberIsLowered) {
-  for (const TransformerOptions& options : families()) {
+  for (const ModelOptions& options : families()) {
     const auto model = test::random_model(options);
     const CertifiedBound good = certify(*model);
     constexpr double less = 1.0 - 1e-4;

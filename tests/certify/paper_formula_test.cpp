@@ -90,6 +90,7 @@ TEST(PaperFormula, RefusesModelsThatItIsNotDefinedFor) {
   refused([](TransformerOptions& options) { options.tie_embeddings = true; });
   refused([](TransformerOptions& options) { options.positions = PositionKind::learned; });
   refused([](TransformerOptions& options) { options.learnable_scales = true; });
+  refused([](TransformerOptions& options) { options.num_key_value_heads = 2; });
 }
 
 }  // namespace

@@ -20,15 +20,15 @@ void randomize_(const Model& model, double deviation) {
     param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
 }
 
-std::unique_ptr<Model> random_model(const TransformerOptions& options) {
+std::unique_ptr<Model> random_model(const ModelOptions& options) {
   auto model = make_model(options, 1);
   randomize_(*model, 0.3);
   return model;
 }
 
-TransformerOptions mlp(std::vector<int64_t> sizes) { return MlpOptions{.layer_sizes = std::move(sizes)}; }
+MlpOptions mlp(std::vector<int64_t> sizes) { return {.layer_sizes = std::move(sizes)}; }
 
-std::vector<TransformerOptions> all_kinds() {
+std::vector<ModelOptions> all_kinds() {
   TransformerOptions gpt = test::small_transformer();
   gpt.positions = PositionKind::learned;
   gpt.norm = NormLayer::layer_norm;
@@ -41,9 +41,11 @@ std::vector<TransformerOptions> all_kinds() {
   TransformerOptions padded = test::small_transformer();
   padded.real_vocab_size = 7;
   padded.norm = NormLayer::rms_norm;
-  TransformerOptions sorting = mlp({12, 8, 5});
+  TransformerOptions grouped = test::small_transformer();
+  grouped.num_key_value_heads = 2;
+  MlpOptions sorting = mlp({12, 8, 5});
   sorting.activation = ActivationKind::maxmin;
-  return {test::small_transformer(), gpt, biased, padded, mlp({12, 9, 5}), sorting};
+  return {test::small_transformer(), gpt, biased, padded, grouped, mlp({12, 9, 5}), sorting};
 }
 
 TEST(SearchStretch, FindsTheNormOfALinearMap) {
@@ -57,7 +59,7 @@ TEST(SearchStretch, FindsTheNormOfALinearMap) {
 }
 
 TEST(SearchStretch, ReportsTheRatioOfInputsInsideTheDomain) {
-  for (const TransformerOptions& options : all_kinds()) {
+  for (const ModelOptions& options : all_kinds()) {
     const auto model = random_model(options);
     const double domain = 1.7;
     const ObservedStretch found =
@@ -98,7 +100,7 @@ TEST(SearchStretch, IsNeverAboveTheTruth) {
 }
 
 TEST(SearchStretch, StaysBelowTheBoundsOfEveryKindOfModel) {
-  for (const TransformerOptions& options : all_kinds()) {
+  for (const ModelOptions& options : all_kinds()) {
     const auto model = random_model(options);
     const ObservedStretch found = search_stretch(*model, {.sequence_length = 6, .rounds = 30});
     const auto norms = measured_norms();
@@ -136,7 +138,8 @@ TEST(SearchStretch, DependsOnTheSeedAlone) {
 // (1 − α) + α·κ/1.1289 where nothing else moves the token.
 TEST(SearchStretch, FindsWhereGeluIsSteepest) {
   for (const auto& [act, kappa] :
-       {std::pair{"gelu", 1.128904145186}, std::pair{"gelu_tanh", 1.128993068659}}) {
+       {std::pair{ActivationKind::gelu, 1.128904145186},
+        std::pair{ActivationKind::gelu_tanh, 1.128993068659}}) {
     TransformerOptions options = test::small_transformer();
     options.activation = act;
     options.num_hidden_layers = 1;

@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 // A certified model in a folder of its own.
 struct Certified {
-  explicit Certified(const TransformerOptions& options = test::small_transformer()) {
+  explicit Certified(const ModelOptions& options = test::small_transformer()) {
     const auto model = make_model(options, 1);
     {
       const at::NoGradGuard no_gradients;
@@ -48,8 +48,8 @@ struct Certified {
 };
 
 TEST(CertificateFiles, AreReadBackAndHold) {
-  for (const TransformerOptions& options :
-       {test::small_transformer(), ModelOptionsMlpOptions{.layer_sizes = {8, 6, 3}}}) {
+  for (const ModelOptions& options : {ModelOptions(test::small_transformer()),
+                                      ModelOptions(MlpOptions{.layer_sizes = {8, 6, 3}})}) {
     const Certified certified(options);
     EXPECT_TRUE(certified.check().empty());
     const Json json = certified.json();
@@ -180,12 +180,12 @@ TEST(CertificateFiles, AreOpenedOnceAndSoAreTheModels) {
 
 TEST(CertificateFiles, SpeakOfTheBytesThatWereRead) {
   const Certified first;
-  const Certified second(ModelOptionsMlpOptions{.layer_sizes = {8, 6, 3}});
+  const Certified second(MlpOptions{.layer_sizes = {8, 6, 3}});
   ModelFiles files(first.folder);
   for (const char* name : {"config.json", "model.safetensors"})  // both are replaced once they are open
     write_file(first.folder / name, read_file(second.folder / name));
   const StoredModel stored = files.read();
-  EXPECT_EQ(stored.model->options().kind, "transformer");
+  EXPECT_EQ(stored.model->shape().input, InputKind::tokens);
   EXPECT_EQ(stored.identity.config, first.json()["architecture"]);
   EXPECT_EQ(stored.identity.sha256, first.json()["weights"]["sha256"]);
   EXPECT_ERROR(first.check(), PromiseError, "another architecture");

@@ -20,7 +20,7 @@ TEST(AttentionModule, GradientsAreThoseOfFiniteDifferences) {
     options.position_bias = options.bias = options.learnable_scales = extras;
     options.position_bias_offsets = extras ? 3 : 0;
     Bench bench(options);
-    const Attention attention(bench.weights, "attention");
+    const Attention attention(bench.options, bench.weights, "attention", 0);
     bench.randomize_(0.5);
     const at::Tensor x = test::normal({2, 6, 16}, 1).requires_grad_(true);
     auto tensors = bench.tensors(x);
@@ -34,7 +34,7 @@ TEST(AttentionModule, GradientsAreThoseOfFiniteDifferences) {
 
 TEST(AttentionModule, SeesOnlyThePast) {
   Bench bench(test::small_transformer());
-  const Attention attention(bench.weights, "attention");
+  const Attention attention(bench.options, bench.weights, "attention", 0);
   bench.randomize_(0.5);
   const at::Tensor x = test::normal({1, 6, 16}, 1);
   at::Tensor changed = x.clone();
@@ -52,7 +52,7 @@ TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRes
   options.positions = PositionKind::none;
   options.softmax_scale = 0.0;  // position alone decides
   Bench bench(options);
-  const Attention attention(bench.weights, "attention");
+  const Attention attention(bench.options, bench.weights, "attention", 0);
   {
     const at::NoGradGuard no_gradients;
     for (const Param& param : bench.params) {
@@ -94,7 +94,7 @@ TEST(AttentionModule, HasNoBoundWhereItsPositionBiasIsNotFinite) {
   TransformerOptions options = test::small_transformer();
   options.position_bias = true;
   Bench bench(options, at::kFloat);
-  const Attention attention(bench.weights, "attention");
+  const Attention attention(bench.options, bench.weights, "attention", 0);
   const auto norms = measured_norms();
   Walk walk(*norms);
   attention.bound({}, walk);
@@ -117,7 +117,7 @@ TEST(AttentionModule, StretchAndActivationStayBelowTheBound) {
         options.attention_output_scale = 1.0;
         options.position_bias = options.bias = extras;
         Bench bench(options, at::kFloat, 3 + static_cast<uint64_t>(heads));
-        const Attention attention(bench.weights, "attention");
+        const Attention attention(bench.options, bench.weights, "attention", 0);
         bench.randomize_(0.35, static_cast<uint64_t>(10 * scale) + 5);
         const auto norms = measured_norms();
         Walk walk(*norms);
@@ -147,7 +147,7 @@ TEST(AttentionModule, SeveralHeadsExceedThePapersRuleAndKeepOurs) {
   options.attention_output_scale = 1.0;
   options.position_bias = true;
   Bench bench(options, at::kFloat);
-  const Attention attention(bench.weights, "attention");
+  const Attention attention(bench.options, bench.weights, "attention", 0);
   {
     const at::NoGradGuard no_gradients;
     for (const Param& param : bench.params) {

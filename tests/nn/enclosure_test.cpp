@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "base/words.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -61,8 +62,8 @@ TEST(AWalkOfTheRounding, SaysThatNothingIsKnownOfNaN) {
 // Every family of options, every program: the program's own logits lie within its error of the float64 ones.
 class Programs : public testing::TestWithParam<at::ScalarType> {};
 
-std::vector<TransformerOptions> families() {
-  std::vector<TransformerOptions> list(10, test::small_transformer());
+std::vector<ModelOptions> families() {
+  std::vector<TransformerOptions> list(11, test::small_transformer());
   list[1].positions = PositionKind::learned;
   list[2].bias = true;
   list[2].norm = NormLayer::layer_norm;
@@ -74,17 +75,21 @@ std::vector<TransformerOptions> families() {
   list[7].activation = ActivationKind::relu;
   list[8].activation = ActivationKind::gelu;
   list[8].attention_alpha = 0.7;
-  list[9] = MlpOptions{.layer_sizes = {16, 12, 8, 5}, .activation = ActivationKind::maxmin, .final_scale = -3.0};
-  return list;
+  list[9].activation = ActivationKind::maxmin;
+  list[10].num_key_value_heads = 2;
+  std::vector<ModelOptions> all(list.begin(), list.end());
+  for (const ActivationKind kind : all_values<ActivationKind>())
+    all.emplace_back(MlpOptions{.layer_sizes = {16, 12, 8, 5}, .activation = kind, .final_scale = -3.0});
+  return all;
 }
 
 TEST_P(Programs, StayWithinTheirErrorAtAndAroundTheInput) {
   const at::NoGradGuard no_gradients;
   const Arithmetic arithmetic = GetParam() == at::kFloat ? Arithmetic::float32() : Arithmetic::bfloat16();
-  for (const TransformerOptions& options : families()) {
+  for (const ModelOptions& options : families()) {
     for (uint64_t seed = 0; seed < 6; ++seed) {
       const auto model = test::random_model(options, 0.2 + 0.2 * static_cast<double>(seed), 10 * seed + 1);
-      const bool mlp = model->options().kind == "mlp";
+      const bool mlp = model->shape().input == InputKind::vectors;
       const at::Tensor x =
           mlp ? test::normal({5, 16}, seed, at::kFloat) : test::normal({3, 8, 16}, seed, at::kFloat);
       constexpr double radius = 0.1;
@@ -112,9 +117,9 @@ INSTANTIATE_TEST_SUITE_P(Of, Programs, testing::Values(at::kFloat, at::kBFloat16
 // The reach of a perturbation is never exceeded, and for small ones it is no worse than a few times what happens.
 TEST(TheReachOfAPerturbation, IsNeverExceeded) {
   const at::NoGradGuard no_gradients;
-  for (const TransformerOptions& options : families()) {
+  for (const ModelOptions& options : families()) {
     const auto model = test::random_model(options, 0.3);
-    const bool mlp = model->options().kind == "mlp";
+    const bool mlp = model->shape().input == InputKind::vectors;
     const at::Tensor x = mlp ? test::normal({4, 16}, 3) : test::normal({2, 8, 16}, 3);
     const at::Tensor rows = model->logit_rows().to(at::kDouble);
     const double longest = rows.square().sum(1).max().sqrt().item<double>() * std::abs(model->logit_scale());

@@ -29,7 +29,7 @@ TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
     for (const int64_t images : {1, 64, 301}) {
       const bool even = std::all_of(sizes.begin() + 1, sizes.end() - 1, [](int64_t s) { return s % 2 == 0; });
       MlpOptions options{.layer_sizes = sizes,
-                           .activation = even && images != 301 ? "maxmin" : "relu",
+                           .activation = even && images != 301 ? ActivationKind::maxmin : ActivationKind::relu,
                            .final_scale = 1.5};
       const auto model = test::random_model(options, 0.1);
       const Images data = some_images(images, sizes.front(), sizes.back());
@@ -43,7 +43,7 @@ TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
       for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
                              InstructionSet::avx512_bf16, InstructionSet::amx}) {
         if (set > instruction_set()) continue;
-        FusedMlp fused(model->options(), model->params(), step_kernels(set));
+        FusedMlp fused(test::mlp_options(*model), model->params(), step_kernels(set));
         const LossAndGradients seen = fused.run(data.pixels, data.targets, pass, true);
         EXPECT_NEAR(seen.loss, loss.item<double>(), 0.01 * loss.item<double>());
         for (size_t i = 0; i < gradients.size(); ++i)
@@ -63,7 +63,7 @@ TEST(FusedMlp, GivesTheSameBitsOnAnyNumberOfThreads) {
   std::vector<LossAndGradients> seen;
   for (const int threads : {1, 2, 3}) {
     at::set_num_threads(threads);
-    seen.push_back(FusedMlp(model->options(), model->params()).run(data.pixels, data.targets, {}, true));
+    seen.push_back(FusedMlp(test::mlp_options(*model), model->params()).run(data.pixels, data.targets, {}, true));
   }
   at::set_num_threads(before);
   for (const LossAndGradients& other : seen) {
@@ -75,7 +75,7 @@ TEST(FusedMlp, GivesTheSameBitsOnAnyNumberOfThreads) {
 
 TEST(FusedMlp, RefusesWhatDoesNotFit) {
   const auto model = test::random_model(MlpOptions{.layer_sizes = {8, 3}}, 0.1);
-  FusedMlp fused(model->options(), model->params());
+  FusedMlp fused(test::mlp_options(*model), model->params());
   Images data = some_images(4, 8, 3);
   EXPECT_THROW(fused.run(data.pixels.narrow(1, 0, 7), data.targets, {}, true), InputError);
   EXPECT_THROW(fused.run(data.pixels, data.targets.narrow(0, 0, 3), {}, true), InputError);

@@ -9,7 +9,7 @@
 namespace bridle {
 namespace {
 
-FusedModel fused_of(const Model& model) { return {model.options(), model.params(), step_kernels_plain()}; }
+FusedModel fused_of(const Model& model) { return {test::transformer_options(model), model.params(), step_kernels_plain()}; }
 
 TEST(FusedModel, CutsBatchesByShapeAlone) {
   TransformerOptions options{.vocab_size = 65, .max_position_embeddings = 256};
@@ -60,11 +60,11 @@ TEST(FusedModel, BiasesStandByOffsetFromTheEnd) {
 }
 
 TEST(FusedModel, SupportsWhatTheRecipesTrain) {
-  TransformerOptions options = test::small_transformer();
-  EXPECT_TRUE(FusedModel::supports(options));
+  TransformerOptions options = test::filled_in(test::small_transformer());
+  const Pass pass{.dtype = at::kBFloat16};
+  EXPECT_EQ(FusedModel::why_not(options, pass), "");
   options.tie_embeddings = true;
-  EXPECT_FALSE(FusedModel::supports(options));
-  EXPECT_FALSE(FusedModel::supports(MlpOptions{}));
+  EXPECT_EQ(FusedModel::why_not(options, pass), "model.tie_embeddings is true");
 }
 
 }  // namespace

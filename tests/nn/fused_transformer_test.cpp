@@ -53,7 +53,7 @@ LossAndGradients twin(const Model& model, const Tokens& tokens) {
 
 void expect_agreement(const Model& model, const Tokens& tokens, const StepKernels& kernels,
                       double tolerance) {
-  FusedTransformer fused(model.options(), model.params(), kernels);
+  FusedTransformer fused(test::transformer_options(model), model.params(), kernels);
   const LossAndGradients plain = twin(model, tokens), seen = fused.run(tokens.in, tokens.out, true, nullptr);
   EXPECT_NEAR(seen.loss, plain.loss, 0.004 * plain.loss);
   EXPECT_NEAR(seen.accuracy, plain.accuracy, 0.05);
@@ -145,7 +145,7 @@ TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
     std::vector<LossAndGradients> seen;
     for (const int threads : {1, 2, 3}) {
       at::set_num_threads(threads);
-      FusedTransformer fused(model->options(), model->params());
+      FusedTransformer fused(test::transformer_options(*model), model->params());
       seen.push_back(fused.run(tokens.in, tokens.out, true, nullptr));
       seen.push_back(fused.run(tokens.in, tokens.out, true, nullptr));  // nothing is left of the first
     }
@@ -161,7 +161,7 @@ TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
 TEST(FusedTransformer, FollowsTheWeightsAndTheShapeOfEachCall) {
   const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
-  FusedTransformer fused(model->options(), model->params());
+  FusedTransformer fused(test::transformer_options(*model), model->params());
   const Tokens first = some_tokens(options, 8, 64), second = some_tokens(options, 3, 20);
   fused.run(first.in, first.out, true, nullptr);
   {
@@ -175,7 +175,7 @@ TEST(FusedTransformer, FollowsTheWeightsAndTheShapeOfEachCall) {
 TEST(FusedTransformer, RefusesTokensOutsideTheVocabulary) {
   const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
-  FusedTransformer fused(model->options(), model->params());
+  FusedTransformer fused(test::transformer_options(*model), model->params());
   Tokens tokens = some_tokens(options, 2, 8);
   tokens.in[1][3] = 33;
   EXPECT_THROW(fused.run(tokens.in, tokens.out, true, nullptr), InputError);
@@ -187,7 +187,7 @@ TEST(FusedTransformer, RefusesTokensOutsideTheVocabulary) {
 TEST(FusedTransformer, RefusesTokensThatDoNotFit) {
   const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
-  FusedTransformer fused(model->options(), model->params());
+  FusedTransformer fused(test::transformer_options(*model), model->params());
   const Tokens tokens = some_tokens(options, 2, 8);
   EXPECT_THROW(fused.run(tokens.in, tokens.out.narrow(1, 0, 4), true, nullptr), InputError);
   EXPECT_THROW(fused.run(tokens.in.to(at::kInt), tokens.out, true, nullptr), InputError);

@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "base/words.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -154,7 +155,7 @@ TEST(TransformerModel, RunsInBfloat16CloseToFloat32) {
 }
 
 TEST(Transformer, ReadsATextInPiecesAsItReadsItWhole) {
-  for (const std::string positions : {"rope", "learned", "none"}) {
+  for (const PositionKind positions : all_values<PositionKind>()) {
     TransformerOptions options = test::small_transformer();
     options.positions = positions;
     options.position_bias = positions != PositionKind::learned;
@@ -169,7 +170,7 @@ TEST(Transformer, ReadsATextInPiecesAsItReadsItWhole) {
     for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 3}, {3, 1}, {4, 1}, {5, 3}})
       parts.push_back(model->forward(tokens.narrow(1, first, count), pass));
     EXPECT_EQ(cache.length, 8);
-    EXPECT_TRUE(at::cat(parts, 1).allclose(logits, 1e-4, 1e-5)) << positions;
+    EXPECT_TRUE(at::cat(parts, 1).allclose(logits, 1e-4, 1e-5)) << word(positions);
   }
 }
 

@@ -48,5 +48,16 @@ TEST(GivenWeights, AreAskedForByNameAndShapeAndKept) {
   EXPECT_ERROR(make_model_from(none, test::small_transformer()), InputError, "no model.embed_tokens.weight");
 }
 
+TEST(GivenWeights, KeepAPositionBiasThatTrainingWouldBeginOtherwise) {
+  TransformerOptions options = test::small_transformer();
+  options.position_bias = true;
+  options.position_bias_start = 5.0;
+  const auto give = [](const std::string&, at::IntArrayRef shape) { return at::full(shape, 0.5, at::kHalf); };
+  for (const Param& param : make_model_from(give, options)->params())
+    if (param.role == Role::position_bias) {
+      EXPECT_TRUE(param.tensor.eq(0.5).all().item<bool>()) << param.name;
+    }
+}
+
 }  // namespace
 }  // namespace bridle

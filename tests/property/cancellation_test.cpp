@@ -43,7 +43,7 @@ class Draws {
   uint64_t step_ = 0;
 };
 
-TransformerOptions options_of(int number) {
+ModelOptions options_of(int number) {
   TransformerOptions o{.vocab_size = 6,
                  .hidden_size = 8,
                  .num_hidden_layers = 2,
@@ -119,7 +119,7 @@ Adversary adversary(int number) {
   Draws draws(number);
   const int kind = number / 10 % 4;
   auto model = test::random_model(options_of(number), 0.4, static_cast<uint64_t>(number) * 100 + 7);
-  const bool mlp = model->options().kind == "mlp";
+  const bool mlp = model->shape().input == InputKind::vectors;
   bool lossy = kind >= 2;
   for (const Param& param : model->params()) {
     const at::Tensor& t = param.tensor;
@@ -242,7 +242,7 @@ TEST_P(ExactArithmeticOn, NeverChangesACertifiedPrediction) {
   int certified = 0, wrong = 0;
   for (int i = GetParam(); i < kNetworks; i += kShards) {
     const Adversary own = adversary(i);
-    const bool mlp = own.model->options().kind == "mlp";
+    const bool mlp = own.model->shape().input == InputKind::vectors;
     const std::vector<double> epsilons{0.0, 1e-12, 1e-6, 1e-3, 3e-2};
     const auto result =
         certify_predictions(*own.model, test::labelled(*own.model, own.inputs), {.epsilons = epsilons});

@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include "base/words.h"
 #include "nn/activation.h"
 #include "nn/enclosure.h"
 #include "nn/norm.h"
@@ -22,7 +23,7 @@ namespace {
 // A model whose weights are zero but for those that are set.
 class Sketch {
  public:
-  explicit Sketch(const TransformerOptions& options) : model_(make_model(options, 1)) {
+  explicit Sketch(const ModelOptions& options) : model_(make_model(options, 1)) {
     const at::NoGradGuard no_gradients;
     for (const Param& param : model_->params()) param.tensor.zero_();
   }
@@ -58,8 +59,8 @@ TransformerOptions small(int64_t size, int64_t tokens) {
           .mlp_alpha = 1e-9};
 }
 
-TransformerOptions layers(std::vector<int64_t> sizes, double final_scale = 1.0) {
-  return MlpOptions{.layer_sizes = std::move(sizes), .final_scale = final_scale};
+MlpOptions layers(std::vector<int64_t> sizes, double final_scale = 1.0) {
+  return {.layer_sizes = std::move(sizes), .final_scale = final_scale};
 }
 
 at::Tensor tokens(std::vector<int64_t> ids) {
@@ -230,18 +231,18 @@ TEST(AModulesProgram, StaysWithinWhatTheModuleItselfAllows) {
       const at::Tensor off = program.to(at::kDouble).sub(out.values).square().sum(-1).sqrt();
       EXPECT_TRUE(off.le(out.error[1].add(out.error[0])).all().item<bool>()) << what << ", seed " << seed;
     };
-    for (const char* name : {"layer_norm", "rms_norm", "tanh"}) {
+    for (const NormLayer kind : {NormLayer::layer_norm, NormLayer::rms_norm, NormLayer::tanh}) {
       TransformerOptions options = small(size, 4);
-      options.norm = name;
+      options.norm = kind;
       options.norm_epsilon = seed % 5 == 0 ? 1.003 : 1e-5;
       test::Bench bench(options, at::kFloat);
-      const Norm norm(bench.weights, "norm");
-      expect_inside(norm.enclose(in, walk), norm.forward(x.to(arithmetic.dtype)), name);
+      const Norm norm(bench.options, bench.weights, "norm");
+      expect_inside(norm.enclose(in, walk), norm.forward(x.to(arithmetic.dtype)), word(kind));
     }
     const double divisor = 1.0 + 0.999 * 0x1p-24 + 0x1p-22 * static_cast<double>(seed % 64);
-    for (const char* name : {"relu", "gelu", "gelu_tanh", "maxmin"}) {
-      const Activation activation(name, divisor);
-      expect_inside(activation.enclose(in, walk), activation.forward(x.to(arithmetic.dtype)), name);
+    for (const ActivationKind kind : all_values<ActivationKind>()) {
+      const Activation activation(kind, divisor);
+      expect_inside(activation.enclose(in, walk), activation.forward(x.to(arithmetic.dtype)), word(kind));
     }
   }
 }

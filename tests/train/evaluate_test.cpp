@@ -12,7 +12,7 @@ TEST(Evaluate, DoesNotDependOnTheBatches) {
   test::import_words(data, 5000);
   const DataSet words = open_data_set("words");
   const auto source = open_split(words, Split::validation, {.sequence_length = 32});
-  TransformerOptions options = test::small_run().model;
+  TransformerOptions options = test::small_run().model.transformer;
   options.vocab_size = words.outputs;
   options.max_position_embeddings = 32;
   options.initialization = Initialization::normal;

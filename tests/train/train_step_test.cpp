@@ -39,9 +39,9 @@ RunOptions options_of(const Facts& facts) {
   const auto count = [&](const char* key) { return static_cast<int64_t>(std::stol(facts.at(key))); };
   RunOptions options;
   if (facts.at("model") == "mlp") {
-    options.model = MlpOptions{.layer_sizes = {48, 32, 32, 10}};
+    options.model = {.kind = ModelKind::mlp, .mlp = {.layer_sizes = {48, 32, 32, 10}}};
   } else {
-    options.model = {.vocab_size = count("vocabulary"),
+    options.model.transformer = {.vocab_size = count("vocabulary"),
                      .hidden_size = count("width"),
                      .num_hidden_layers = count("blocks"),
                      .num_attention_heads = count("heads"),
@@ -149,7 +149,7 @@ TEST(TrainStep, SeesImagesMirroredAndMoved) {
                    labels = random_integers({32}, 10, {.seed = 1, .stream = Stream::test});
   const auto losses = [&](bool mirror, int64_t shift, int64_t resumed_at) {
     RunOptions options;
-    options.model = MlpOptions{.layer_sizes = {48, 16, 10}};
+    options.model = {.kind = ModelKind::mlp, .mlp = {.layer_sizes = {48, 16, 10}}};
     options.data.mirror = mirror;
     options.data.shift = shift;
     options.data.batch_size = 32;
