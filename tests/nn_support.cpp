@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "nn/mlp.h"
+#include "nn/transformer.h"
 #include "support.h"
 
 namespace bridle::test {
@@ -64,6 +66,25 @@ std::unique_ptr<Model> random_model(const ModelOptions& options, double deviatio
   for (const Param& param : model->params())
     param.tensor.copy_(normal(param.tensor.sizes(), seed++).mul(deviation));
   return model;
+}
+
+namespace {
+
+std::unique_ptr<FusedProgram> program_of(const Model& model, const StepKernels& kernels) {
+  if (const auto* transformer = dynamic_cast<const Transformer*>(&model))
+    return transformer->fused_program(kernels);
+  return dynamic_cast<const Mlp&>(model).fused_program(kernels);
+}
+
+}  // namespace
+
+Fused::Fused(const Model& model, const StepKernels& kernels)
+    : model_(model), pass_(program_of(model, kernels)) {}
+
+LossAndGradients Fused::run(const at::Tensor& inputs, const at::Tensor& targets, bool gradients, Pass pass) {
+  const ModelShape shape = model_.shape();
+  if (shape.input == InputKind::vectors) return pass_.run_vectors(inputs, targets, shape, pass, gradients);
+  return pass_.run_tokens(inputs, targets, shape, transformer_options(model_).vocab_size, pass, gradients);
 }
 
 double largest_rms(const at::Tensor& x) {

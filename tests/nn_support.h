@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bridle/nn.h"
+#include "nn/fused_pass.h"
 #include "nn/weights.h"
 
 namespace bridle::test {
@@ -46,6 +47,17 @@ TransformerOptions small_transformer();
 
 // Every weight normal, the ones that begin at zero too; float32.
 std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation = 0.3, uint64_t seed = 1);
+
+// A model's fused pass, with the kernels of one instruction set.
+class Fused {
+ public:
+  explicit Fused(const Model& model, const StepKernels& kernels = step_kernels());
+  LossAndGradients run(const at::Tensor& inputs, const at::Tensor& targets, bool gradients, Pass pass = {});
+
+ private:
+  const Model& model_;
+  FusedPass pass_;
+};
 
 double largest_rms(const at::Tensor& x);  // over the last dimension
 

@@ -20,9 +20,7 @@ class Mlp : public Model {
   std::string why_not_fused(const Pass& pass) const override;
   std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                              const Pass& pass, bool gradients) const override;
-  // The same with the kernels of another instruction set, for tests.
-  LossAndGradients fused_loss_with(const StepKernels& kernels, const at::Tensor& pixels,
-                                   const at::Tensor& targets, const Pass& pass, bool gradients) const;
+  std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& pixels, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return layers_.back().weight().tensor.detach(); }
@@ -34,7 +32,6 @@ class Mlp : public Model {
   UpperBound input_bound(NormSource&) const override { return options_.input_bound; }
 
  private:
-  std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
   MlpOptions options_;
   std::vector<Linear> layers_;
   Activation activation_;

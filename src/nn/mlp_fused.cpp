@@ -12,10 +12,11 @@ std::string Mlp::why_not_fused(const Pass& pass) const {
   const bool known_activation = activation == ActivationKind::gelu ||
                                 activation == ActivationKind::gelu_tanh ||
                                 activation == ActivationKind::relu || activation == ActivationKind::maxmin;
+  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache] = pass;
   const std::pair<bool, const char*> obstacles[] = {
-      {pass.dtype != at::kBFloat16, "training.precision is not bfloat16"},
-      {pass.statistics != nullptr, "statistics of activations are recorded"},
-      {pass.cache != nullptr, "keys and values are kept"},
+      {dtype != at::kBFloat16, "training.precision is not bfloat16"},
+      {statistics != nullptr, "statistics of activations are recorded"},
+      {cache != nullptr, "keys and values are kept"},
       {!known_activation, "model.mlp_activation"}};
   for (const auto& [is_there, what] : obstacles)
     if (is_there) return what;
@@ -61,11 +62,6 @@ std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const 
   if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
   return fused_->run_vectors(pixels, targets, shape(), pass, gradients);
-}
-
-LossAndGradients Mlp::fused_loss_with(const StepKernels& kernels, const at::Tensor& pixels,
-                                      const at::Tensor& targets, const Pass& pass, bool gradients) const {
-  return FusedPass(fused_program(kernels)).run_vectors(pixels, targets, shape(), pass, gradients);
 }
 
 }  // namespace bridle

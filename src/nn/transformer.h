@@ -26,9 +26,7 @@ class Transformer : public Model {
   std::string why_not_fused(const Pass& pass) const override;
   std::optional<LossAndGradients> fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
                                              const Pass& pass, bool gradients) const override;
-  // The same with the kernels of another instruction set, for tests.
-  LossAndGradients fused_loss_with(const StepKernels& kernels, const at::Tensor& tokens,
-                                   const at::Tensor& targets, const Pass& pass, bool gradients) const;
+  std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return head().tensor.detach(); }
@@ -52,7 +50,6 @@ class Transformer : public Model {
   };
 
   Param head() const;  // its rows that are tokens
-  std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
 
   TransformerOptions options_;
   std::unique_ptr<Embedding> embedding_;

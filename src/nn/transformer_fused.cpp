@@ -4,7 +4,7 @@
 
 namespace bridle {
 
-// An allow-list over every field: a new one does not compile until someone has said here what the fused pass makes of it.
+// An allow-list over every field of the options and of the pass: a new one does not compile until someone has said here what the fused pass makes of it.
 std::string Transformer::why_not_fused(const Pass& pass) const {
   const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, num_attention_heads,
                num_key_value_heads, intermediate_size, max_position_embeddings, positions, rope_theta,
@@ -18,11 +18,12 @@ std::string Transformer::why_not_fused(const Pass& pass) const {
   const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
                                positions == PositionKind::none;
   const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
+  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache] = pass;
   const std::pair<bool, const char*> obstacles[] = {
-      {pass.dtype != at::kBFloat16, "training.precision is not bfloat16"},
-      {pass.statistics != nullptr, "statistics of activations are recorded"},
-      {pass.cache != nullptr, "keys and values are kept"},
-      {pass.training && dropout != 0.0, "model.dropout"},
+      {dtype != at::kBFloat16, "training.precision is not bfloat16"},
+      {statistics != nullptr, "statistics of activations are recorded"},
+      {cache != nullptr, "keys and values are kept"},
+      {training && dropout != 0.0, "model.dropout"},
       {!known_activation, "model.hidden_act"},
       {!known_positions, "model.positions"},
       {!known_residual, "model.residual"},
@@ -82,13 +83,6 @@ std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens
   if (tokens.dim() == 2) embedding_->check_length(tokens.size(1));
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
   return fused_->run_tokens(tokens, targets, shape(), options_.vocab_size, pass, gradients);
-}
-
-LossAndGradients Transformer::fused_loss_with(const StepKernels& kernels, const at::Tensor& tokens,
-                                              const at::Tensor& targets, const Pass& pass,
-                                              bool gradients) const {
-  return FusedPass(fused_program(kernels))
-      .run_tokens(tokens, targets, shape(), options_.vocab_size, pass, gradients);
 }
 
 }  // namespace bridle

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "nn/transformer.h"
 #include "nn_support.h"
 
 namespace bridle {
@@ -11,32 +12,36 @@ namespace {
 
 TEST(FusedGroup, SumsOfTwoGroupsAreThoseOfBothTogether) {
   const auto model = test::random_model(test::small_transformer());
-  FusedModel fused(test::transformer_options(*model), model->params(), step_kernels());
+  const auto program = dynamic_cast<const Transformer&>(*model).fused_program(step_kernels());
   const FusedShape shape{.batch = 2, .length = 8, .rows = 32, .group = 2, .shared = false, .slots = 1};
-  fused.set_length(shape.rows);
-  fused.pack(Team(1));
-  FusedGroup group(fused, shape, Team(1));
+  program->set_rows(shape.rows);
+  program->pack(Team(1));
+  FusedGroup group(*program, shape, Team(1), true);
   const std::vector<int64_t> tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5};
   const std::vector<int64_t> targets = {2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5, 6};
-  FusedSums apart(fused, shape.rows), together(fused, shape.rows);
-  apart.start(fused);
-  together.start(fused);
-  const auto first = group.forward_and_backward(tokens.data(), targets.data(), 1, apart);
-  const auto second = group.forward_and_backward(tokens.data() + 8, targets.data() + 8, 1, apart);
-  const auto both = group.forward_and_backward(tokens.data(), targets.data(), 2, together);
+  FusedSums apart(*program), together(*program);
+  apart.start();
+  together.start();
+  const auto at = [&](size_t first) {
+    return FusedInputs{.tokens = tokens.data() + first, .targets = targets.data() + first};
+  };
+  const auto first = group.run(at(0), 1, &apart);
+  const auto second = group.run(at(8), 1, &apart);
+  const auto both = group.run(at(0), 2, &together);
   EXPECT_NEAR(first.loss + second.loss, both.loss, 1e-9);
   EXPECT_EQ(first.hits + second.hits, both.hits);
-  for (size_t i = 0; i < apart.matrices.size(); ++i) {
-    const int64_t size = fused.weights()[i]->sums();
+  for (int place = 0; place < static_cast<int>(program->sums_infos().size()); ++place) {
     double difference = 0.0, norm = 0.0;
-    for (int64_t j = 0; j < size; ++j) {
-      difference += std::pow(
-          static_cast<double>(apart.matrices[i][j]) - static_cast<double>(together.matrices[i][j]), 2);
-      norm += std::pow(static_cast<double>(together.matrices[i][j]), 2);
+    for (int64_t j = 0; j < program->sums_infos()[static_cast<size_t>(place)].count; ++j) {
+      const double a = apart.at({place})[j], b = together.at({place})[j];
+      difference += (a - b) * (a - b);
+      norm += b * b;
     }
     EXPECT_GT(norm, 0.0);
     EXPECT_LT(difference, 1e-10 * norm);
   }
+  FusedGroup evaluating(*program, shape, Team(1), false);  // its memory is smaller, its loss the same
+  EXPECT_EQ(evaluating.run(at(0), 2, nullptr).loss, both.loss);
 }
 
 }  // namespace

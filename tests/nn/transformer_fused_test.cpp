@@ -1,6 +1,4 @@
 // The fused pass against the modules' own forward with LibTorch's gradients.
-#include "nn/fused_transformer.h"
-
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -53,8 +51,8 @@ LossAndGradients twin(const Model& model, const Tokens& tokens) {
 
 void expect_agreement(const Model& model, const Tokens& tokens, const StepKernels& kernels,
                       double tolerance) {
-  FusedTransformer fused(test::transformer_options(model), model.params(), kernels);
-  const LossAndGradients plain = twin(model, tokens), seen = fused.run(tokens.in, tokens.out, true, nullptr);
+  test::Fused fused(model, kernels);
+  const LossAndGradients plain = twin(model, tokens), seen = fused.run(tokens.in, tokens.out, true);
   EXPECT_NEAR(seen.loss, plain.loss, 0.004 * plain.loss);
   EXPECT_NEAR(seen.accuracy, plain.accuracy, 0.05);
   ASSERT_EQ(seen.gradients.size(), plain.gradients.size());
@@ -63,7 +61,7 @@ void expect_agreement(const Model& model, const Tokens& tokens, const StepKernel
     const double error = seen.gradients[i].sub(plain.gradients[i]).norm().item<double>();
     EXPECT_LT(error, tolerance * size) << model.params()[i].name;
   }
-  EXPECT_NEAR(fused.run(tokens.in, tokens.out, false, nullptr).loss, seen.loss, 1e-9);
+  EXPECT_NEAR(fused.run(tokens.in, tokens.out, false).loss, seen.loss, 1e-9);
 }
 
 struct Case {
@@ -115,7 +113,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-TEST(FusedTransformer, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
+TEST(TransformerFused, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const auto model = trained_like(c.options);
@@ -130,7 +128,7 @@ TEST(FusedTransformer, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
   }
 }
 
-TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
+TEST(TransformerFused, GivesTheSameBitsOnAnyNumberOfThreads) {
   const TransformerOptions options{.vocab_size = 33,
                              .hidden_size = 64,
                              .num_hidden_layers = 2,
@@ -145,9 +143,9 @@ TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
     std::vector<LossAndGradients> seen;
     for (const int threads : {1, 2, 3}) {
       at::set_num_threads(threads);
-      FusedTransformer fused(test::transformer_options(*model), model->params());
-      seen.push_back(fused.run(tokens.in, tokens.out, true, nullptr));
-      seen.push_back(fused.run(tokens.in, tokens.out, true, nullptr));  // nothing is left of the first
+      test::Fused fused(*model);
+      seen.push_back(fused.run(tokens.in, tokens.out, true));
+      seen.push_back(fused.run(tokens.in, tokens.out, true));  // nothing is left of the first
     }
     at::set_num_threads(before);
     for (const LossAndGradients& other : seen) {
@@ -158,44 +156,44 @@ TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(FusedTransformer, FollowsTheWeightsAndTheShapeOfEachCall) {
+TEST(TransformerFused, FollowsTheWeightsAndTheShapeOfEachCall) {
   const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
-  FusedTransformer fused(test::transformer_options(*model), model->params());
+  test::Fused fused(*model);
   const Tokens first = some_tokens(options, 8, 64), second = some_tokens(options, 3, 20);
-  fused.run(first.in, first.out, true, nullptr);
+  fused.run(first.in, first.out, true);
   {
     const at::NoGradGuard no_gradients;
     for (const Param& param : model->params()) param.tensor.mul_(0.5);
   }
   for (const Tokens& tokens : {first, second})
-    EXPECT_NEAR(fused.run(tokens.in, tokens.out, true, nullptr).loss, twin(*model, tokens).loss, 0.01);
+    EXPECT_NEAR(fused.run(tokens.in, tokens.out, true).loss, twin(*model, tokens).loss, 0.01);
 }
 
-TEST(FusedTransformer, RefusesTokensOutsideTheVocabulary) {
+TEST(TransformerFused, RefusesTokensOutsideTheVocabulary) {
   const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
-  FusedTransformer fused(test::transformer_options(*model), model->params());
+  test::Fused fused(*model);
   Tokens tokens = some_tokens(options, 2, 8);
   tokens.in[1][3] = 33;
-  EXPECT_THROW(fused.run(tokens.in, tokens.out, true, nullptr), InputError);
+  EXPECT_THROW(fused.run(tokens.in, tokens.out, true), InputError);
   tokens.in[1][3] = 3;
   tokens.out[0][0] = -1;
-  EXPECT_THROW(fused.run(tokens.in, tokens.out, true, nullptr), InputError);
+  EXPECT_THROW(fused.run(tokens.in, tokens.out, true), InputError);
 }
 
-TEST(FusedTransformer, RefusesTokensThatDoNotFit) {
+TEST(TransformerFused, RefusesTokensThatDoNotFit) {
   const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
-  FusedTransformer fused(test::transformer_options(*model), model->params());
+  test::Fused fused(*model);
   const Tokens tokens = some_tokens(options, 2, 8);
-  EXPECT_THROW(fused.run(tokens.in, tokens.out.narrow(1, 0, 4), true, nullptr), InputError);
-  EXPECT_THROW(fused.run(tokens.in.to(at::kInt), tokens.out, true, nullptr), InputError);
-  EXPECT_THROW(fused.run(tokens.in.narrow(0, 0, 0), tokens.out.narrow(0, 0, 0), true, nullptr), InputError);
-  EXPECT_THROW(fused.run(tokens.in.narrow(1, 0, 0), tokens.out.narrow(1, 0, 0), true, nullptr), InputError);
+  EXPECT_THROW(fused.run(tokens.in, tokens.out.narrow(1, 0, 4), true), InputError);
+  EXPECT_THROW(fused.run(tokens.in.to(at::kInt), tokens.out, true), InputError);
+  EXPECT_THROW(fused.run(tokens.in.narrow(0, 0, 0), tokens.out.narrow(0, 0, 0), true), InputError);
+  EXPECT_THROW(fused.run(tokens.in.narrow(1, 0, 0), tokens.out.narrow(1, 0, 0), true), InputError);
 }
 
-TEST(FusedTransformer, SeesNewWeightsAndWhatIsWrongWithThem) {
+TEST(TransformerFused, SeesNewWeightsAndWhatIsWrongWithThem) {
   const TransformerOptions options = cases()[0].options;
   const auto model = trained_like(options);
   const Tokens tokens = some_tokens(options, 2, 8);
@@ -210,7 +208,7 @@ TEST(FusedTransformer, SeesNewWeightsAndWhatIsWrongWithThem) {
   EXPECT_TRUE(std::isnan(loss()));
 }
 
-TEST(FusedTransformer, IsTakenForBfloat16PassesOfModelsThatItSupports) {
+TEST(TransformerFused, IsTakenForBfloat16PassesOfModelsThatItSupports) {
   const TransformerOptions options = cases()[0].options;
   const Tokens tokens = some_tokens(options, 2, 32);
   const auto has_one = [&](const TransformerOptions& o, Pass pass) {
