@@ -33,6 +33,7 @@ struct ActivationStatistics {
   };
   std::map<std::string, Layer> layers;
   void record(const std::string& name, const at::Tensor& x);
+  void include(const std::string& name, const Layer& seen);
 };
 
 // Where the time of forward and backward passes goes, in seconds; added to.
@@ -172,7 +173,7 @@ class Model {
   // Forward, loss and (if wanted) backward in one fused pass, where there is one for this model, this device and such a pass.
   // Its twin is `forward` with LibTorch's gradients.
   virtual std::optional<LossAndGradients> fused_loss(const at::Tensor& /*inputs*/,
-                                                     const at::Tensor& /*targets*/, const Pass& /*pass*/,
+                                                     const at::Tensor& /*targets*/, Pass& /*pass*/,
                                                      bool /*gradients*/) const {
     return std::nullopt;
   }

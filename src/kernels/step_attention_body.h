@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/dropout_hash.h"
 #include "kernels/step_kernels.h"
 #include "kernels/tiles_body.h"
 
@@ -97,6 +98,22 @@ struct LogitRow {
   }
 };
 
+// 1, or what dropout multiplies the weights of tokens j … j + 15 with.
+struct Kept {
+  uint32_t row = 0, threshold;
+  float scale;
+
+  BRIDLE_INLINE Kept(const AttentionTask& task, int64_t token)
+      : threshold(task.drop_threshold), scale(task.drop_scale) {
+    if (threshold != 0) row = dropout_row(task.drop_key, static_cast<uint64_t>(task.drop_row + token));
+  }
+  BRIDLE_INLINE Floats at(Floats x, int64_t j) const {
+    if (threshold == 0) return x;
+    const auto columns = reinterpret_cast<Words>(count_up(static_cast<int32_t>(j)));
+    return dropout_hash(row, columns) < threshold ? splat(0.0F) : x * scale;
+  }
+};
+
 BRIDLE_INLINE int64_t to_vectors(int64_t row) {
   return (row + kLanes) / kLanes * kLanes;
 }  // past token `row`
@@ -117,6 +134,7 @@ void attend(const AttentionTask& task) {
     strip_of_products(task.q + top * task.stride, task.stride, keys, steps, blocks, logits, stride);
     for (int64_t i = 0; i < kBlock; ++i) {
       const LogitRow row(task, logits + i * stride, top + i);
+      const Kept kept(task, top + i);
       const int64_t end = to_vectors(top + i);
       Floats largest = splat(-INFINITY);
       for (int64_t j = 0; j < end; j += kLanes) largest = larger(largest, row.at(j));
@@ -124,7 +142,7 @@ void attend(const AttentionTask& task) {
       Floats total = splat(0.0F);
       for (int64_t j = 0; j < end; j += kLanes) {
         const Floats weight = power_of_two<5>(row.at(j) - most);
-        store(weights + i * stride + j, weight);
+        store(weights + i * stride + j, kept.at(weight, j));
         total = total + weight;
       }
       for (int64_t j = end; j < blocks * kBlock; j += kLanes) store(weights + i * stride + j, splat(0.0F));
@@ -161,10 +179,11 @@ BRIDLE_INLINE void weights_and_slopes(const AttentionTask& task, const LogitRow&
   const float log_sum = task.log_sums[row.token] * kLog2e;
   float* d_bias = task.d_bias == nullptr ? nullptr : task.d_bias + task.rows - 1 - row.token;
   const int64_t used = to_vectors(row.token);
+  const Kept kept(task, row.token);
   for (int64_t j = 0; j < used; j += kLanes) {
     const Floats weight = power_of_two<5>(row.at(j) - log_sum);
-    const Floats slope = weight * (load(products + j) - mean);
-    store(weights + j, weight);
+    const Floats slope = weight * (kept.at(load(products + j), j) - mean);
+    store(weights + j, kept.at(weight, j));
     store(slopes + j, slope);
     if (d_bias != nullptr) store(d_bias + j, load(d_bias + j) + slope);
   }

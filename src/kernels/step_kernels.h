@@ -21,7 +21,7 @@ using Bfloat16 = uint16_t;
   return lines * depth / 2;
 }
 
-// What becomes of factor·(left·right), block by block, while it is in the cache:
+// What becomes of factor·(left·right) + bias, block by block, while it is in the cache:
 enum class Epilogue {
   store,     // out = it
   logits,    // sums = it
@@ -41,7 +41,8 @@ struct LinearTask {
   int64_t end_block = 0;
   Epilogue epilogue = Epilogue::store;
   float factor = 1.0F;
-  Bfloat16* out = nullptr;  // [rows, columns]
+  const float* bias = nullptr;  // [columns], or null
+  Bfloat16* out = nullptr;      // [rows, columns]
   Bfloat16* slope = nullptr;
   int64_t out_stride = 0;   // of out and slope
   float* stream = nullptr;  // float32: the stream, or the logits
@@ -49,6 +50,52 @@ struct LinearTask {
   float keep = 0.0F;
   ActivationKind activation = ActivationKind::gelu_tanh;
   float share = 1.0F;
+  // residual: entries of factor·(left·right) + bias that dropout drops add nothing, the others `drop_scale` times as much.
+  uint32_t drop_threshold = 0;  // 0: none
+  uint64_t drop_key = 0;
+  int64_t drop_row = 0;  // of the hash, for the task's first row
+  float drop_scale = 1.0F;
+};
+
+// Rows of float32 to rows of bfloat16 of the same kind of size: y = x̂∘g + b, x̂ = (x − mean)/√(variance + ε) (layer_norm),
+// x/√(mean of squares + ε) (rms_norm), tanh x (tanh; no gain). Backward, with the gradient of y, adds the gradient of x to a stream.
+struct NormTask {
+  NormLayer kind = NormLayer::rms_norm;
+  int64_t rows = 0;
+  int64_t size = 0;     // entries that count
+  int64_t columns = 0;  // padded; those past `size` become zero
+  float epsilon = 0.0F;
+  const float* gain = nullptr;  // [columns], or null
+  const float* bias = nullptr;  // [columns], or null
+  float* stream = nullptr;      // [rows, columns]: x; backward: stream = keep·stream + gradient of x
+  Bfloat16* normal = nullptr;   // x̂, [rows, stride]
+  Bfloat16* out = nullptr;      // y; backward: the gradient of y; may be x̂ where there is neither gain nor bias
+  int64_t stride = 0;           // of normal, out and copy
+  float* inverse = nullptr;     // [rows]: 1/√…
+  float keep = 0.0F;
+  Bfloat16* copy = nullptr;  // backward: of the stream
+};
+
+// out[i] += factor·Σ_rows left[row, i]·right[row, i], right null: of left alone; columns [first, end).
+struct ColumnsTask {
+  const Bfloat16* left = nullptr;
+  const Bfloat16* right = nullptr;
+  int64_t stride = 0, right_stride = 0;
+  int64_t rows = 0;
+  int64_t first = 0, end = 0;  // multiples of 32
+  float* out = nullptr;
+};
+
+// out = in, entries that dropout drops zero and the others times `scale`; row r of the task is row `first_row` + r of the hash.
+struct DropTask {
+  const Bfloat16* in = nullptr;
+  Bfloat16* out = nullptr;
+  int64_t stride = 0;
+  int64_t rows = 0, columns = 0;
+  uint64_t key = 0;
+  int64_t first_row = 0;
+  uint32_t threshold = 0;
+  float scale = 1.0F;
 };
 
 // Turns pairs of every head by the angle of its position; `direction` −1 turns back. Tables are [rows, head_size/2].
@@ -79,6 +126,10 @@ struct AttentionTask {
   const Bfloat16* d_out = nullptr;  // with out_stride
   Bfloat16 *dq = nullptr, *dk = nullptr, *dv = nullptr;
   float* d_bias = nullptr;  // as bias; added to
+  uint32_t drop_threshold = 0;  // weights that dropout drops are zero, the others times drop_scale; 0: none
+  uint64_t drop_key = 0;
+  int64_t drop_row = 0;  // of the hash, for the first token's weights
+  float drop_scale = 1.0F;
   bool add_keys = false;    // dk and dv go on from the last call with this scratch: a head of keys that serves several queries
   void* scratch = nullptr;  // attention_scratch bytes, 64-byte aligned
 };
@@ -128,6 +179,10 @@ struct StepKernels {
   void (*attend_backward)(const AttentionTask& task);
   void (*add_gradient)(const GradientTask& task);
   void (*cross_entropy)(LossTask& task);
+  void (*norm)(const NormTask& task);
+  void (*norm_backward)(const NormTask& task);
+  void (*add_columns)(const ColumnsTask& task);
+  void (*drop)(const DropTask& task);
 };
 
 const StepKernels& step_kernels(InstructionSet set = instruction_set());

@@ -4,12 +4,14 @@
 #include "kernels/step_attention_body.h"
 #include "kernels/step_linear_body.h"
 #include "kernels/step_loss_body.h"
+#include "kernels/step_rows_body.h"
 
 namespace bridle {
 namespace {
 
-constexpr StepKernels kKernels = {pack_lines, narrow,          linear,       rope,
-                                  attend,     attend_backward, add_gradient, cross_entropy};
+constexpr StepKernels kKernels = {pack_lines,      narrow,       linear,        rope, attend,
+                                  attend_backward, add_gradient, cross_entropy, norm, norm_backward,
+                                  add_columns,     drop};
 
 }  // namespace
 }  // namespace bridle

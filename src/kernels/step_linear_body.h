@@ -2,11 +2,18 @@
 // gradients of weights.
 #pragma once
 
+#include "kernels/dropout_hash.h"
 #include "kernels/step_kernels.h"
 #include "kernels/tiles_body.h"
 
 namespace bridle {
 namespace {
+
+// Entries column … column + 15 of a row, those that dropout drops zero.
+BRIDLE_INLINE Floats dropped(Floats x, uint32_t row, int64_t column, uint32_t threshold, float scale) {
+  const auto columns = reinterpret_cast<Words>(count_up(static_cast<int32_t>(column)));
+  return dropout_hash(row, columns) < threshold ? splat(0.0F) : x * scale;
+}
 
 struct ValueAndSlope {
   Floats value, slope;
@@ -64,7 +71,11 @@ BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
 // A row of a block: 32 results, a whole cache line in bfloat16.
 template <Epilogue epilogue, ActivationKind kind>
 BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t row, int64_t column) {
-  const Floats first = load(sums) * task.factor, second = load(sums + kLanes) * task.factor;
+  Floats first = load(sums) * task.factor, second = load(sums + kLanes) * task.factor;
+  if (task.bias != nullptr) {
+    first = first + load(task.bias + column);
+    second = second + load(task.bias + column + kLanes);
+  }
   const int64_t at = row * task.out_stride + column;
   float* stream = task.stream + row * task.stream_stride + column;
   if constexpr (epilogue == Epilogue::store) {
@@ -73,6 +84,11 @@ BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t
     store(stream, first);
     store(stream + kLanes, second);
   } else if constexpr (epilogue == Epilogue::residual) {
+    if (task.drop_threshold != 0) {
+      const uint32_t key = dropout_row(task.drop_key, static_cast<uint64_t>(task.drop_row + row));
+      first = dropped(first, key, column, task.drop_threshold, task.drop_scale);
+      second = dropped(second, key, column + kLanes, task.drop_threshold, task.drop_scale);
+    }
     const bool fresh = task.keep == 0.0F;
     const Floats a = fresh ? first : load(stream) * task.keep + first;
     const Floats b = fresh ? second : load(stream + kLanes) * task.keep + second;

@@ -229,8 +229,12 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
                          .heads = heads_,
                          .kv_heads = kv_heads_,
                          .head_size = size_ / heads_};
+  std::vector<Param> biases;
+  for (const Linear* layer : {&query_, &key_, &value_})
+    if (layer->bias()) biases.push_back(*layer->bias());
   program.add(std::make_unique<FusedLinear>(
       program, FusedLinearOptions{.weights = {query_.weight(), key_.weight(), value_.weight()},
+                                  .biases = biases,
                                   .in = in,
                                   .out = heads.qkv,
                                   .d_out = heads.d_qkv}));
@@ -241,17 +245,24 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
                                         .position_bias = position_bias_,
                                         .out = program.matrix(size_),
                                         .d_out = program.matrix(size_),
-                                        .log_sums = program.floats(heads_)};
+                                        .log_sums = program.floats(heads_),
+                                        .dropout = dropout_};
   program.add(std::make_unique<FusedAttention>(program, attention));
   program.add(std::make_unique<FusedLinear>(
-      program, FusedLinearOptions{.weights = {output_.weight()},
-                                  .left = FusedWeight::Left::out,
-                                  .in = {.values = attention.out, .gradient = attention.d_out},
-                                  .factor = end.share * static_cast<float>(output_scale_.value()),
-                                  .out = end.out,
-                                  .d_out = end.d_out,
-                                  .stream = end.stream,
-                                  .keep = end.keep}));
+      program,
+      FusedLinearOptions{
+          .weights = {output_.weight()},
+          .biases = output_.biases(),
+          .left = FusedWeight::Left::out,
+          .in = {.values = attention.out, .gradient = attention.d_out},
+          .factor = output_scale_.learned() ? end.share
+                                            : end.share * static_cast<float>(output_scale_.value()),
+          .scale = output_scale_.learned(),
+          .out = end.out,
+          .d_out = end.d_out,
+          .stream = end.stream,
+          .keep = end.keep,
+          .dropout = dropout_}));
 }
 
 Bound Attention::bound(const Bound& in, Walk& walk) const {

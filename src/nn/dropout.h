@@ -1,4 +1,5 @@
-// Dropout with counter-based random numbers: the same pass gives the same mask, after any resume.
+// Dropout whose mask is a function of a key, a row and a column (kernels/dropout_hash.h): the same pass drops the same entries
+// after any resume, on any number of threads, in the fused pass and in its plain twin.
 #pragma once
 
 #include "bridle/nn.h"
@@ -6,5 +7,8 @@
 namespace bridle {
 
 at::Tensor dropout(const at::Tensor& x, double share, Pass& pass);
+
+// Of the so-manieth use of dropout in a pass.
+uint64_t dropout_key(const RandomKey& key, uint64_t call);
 
 }  // namespace bridle

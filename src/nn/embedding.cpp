@@ -38,9 +38,11 @@ void Embedding::check_length(int64_t tokens) const {
                                             positions_->tensor.size(0), tokens));
 }
 
-void Embedding::fuse(FusedProgram& program, FusedBuffer stream, FusedBuffer copy) const {
+void Embedding::fuse(FusedProgram& program, FusedBuffer stream, FusedBuffer copy, double dropout) const {
   program.add(std::make_unique<FusedEmbedding>(
-      program, FusedEmbeddingOptions{.table = table_, .positions = positions_, .stream = stream, .copy = copy}));
+      program,
+      FusedEmbeddingOptions{
+          .table = table_, .positions = positions_, .stream = stream, .copy = copy, .dropout = dropout}));
 }
 
 Enclosure Embedding::enclose(const at::Tensor& embedded, const ErrorWalk& walk) const {

@@ -17,7 +17,7 @@ class Embedding {
                            int64_t first) const;            // [B, T, d], positions first … first + T − 1
   Bound bound(const UpperBound& domain, Walk& walk) const;  // after positions
   Enclosure enclose(const at::Tensor& embedded, const ErrorWalk& walk) const;  // after positions
-  void fuse(FusedProgram& program, FusedBuffer stream, FusedBuffer copy) const;
+  void fuse(FusedProgram& program, FusedBuffer stream, FusedBuffer copy, double dropout) const;
   void check_length(int64_t tokens) const;  // throws InputError where there are no positions for so many
   const Param& table() const { return table_; }
 

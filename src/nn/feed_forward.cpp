@@ -18,7 +18,8 @@ LinearOptions layer(const TransformerOptions& options, Role role) {
 FeedForward::FeedForward(const TransformerOptions& options, Weights& weights, const std::string& name)
     : up_(weights, name + ".up_proj", layer(options, Role::mlp_up)),
       down_(weights, name + ".down_proj", layer(options, Role::mlp_down)),
-      activation_(options.activation, options.activation_divisor) {}
+      activation_(options.activation, options.activation_divisor),
+      dropout_(options.dropout) {}
 
 at::Tensor FeedForward::forward(const at::Tensor& x) const {
   return down_.forward(activation_.forward(up_.forward(x)));
@@ -34,6 +35,7 @@ void FeedForward::fuse(FusedProgram& program, const FusedValue& in, const FusedE
                     slope = program.matrix(inner);
   program.add(std::make_unique<FusedLinear>(
       program, FusedLinearOptions{.weights = {up_.weight()},
+                                  .biases = up_.biases(),
                                   .in = in,
                                   .out = active,
                                   .d_out = d_active,
@@ -44,13 +46,15 @@ void FeedForward::fuse(FusedProgram& program, const FusedValue& in, const FusedE
       program,
       FusedLinearOptions{
           .weights = {down_.weight()},
+          .biases = down_.biases(),
           .left = FusedWeight::Left::out,
           .in = activated(active, d_active, slope, activation_.kind(), activation_.share()),
           .factor = end.share,
           .out = end.out,
           .d_out = end.d_out,
           .stream = end.stream,
-          .keep = end.keep}));
+          .keep = end.keep,
+          .dropout = dropout_}));
 }
 
 Enclosure FeedForward::enclose(const Enclosure& x, ErrorWalk& walk) const {

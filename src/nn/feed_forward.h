@@ -19,6 +19,7 @@ class FeedForward {
   Linear up_;
   Linear down_;
   Activation activation_;
+  double dropout_;  // after it, in the residual
 };
 
 }  // namespace bridle

@@ -67,6 +67,7 @@ void FusedRope::backward(FusedGroup& group, const FusedPart& part) const {
 
 FusedAttention::FusedAttention(FusedProgram& program, FusedAttentionOptions options)
     : options_(std::move(options)) {
+  if (options_.dropout > 0.0) dropout_call_ = program.next_dropout_call();
   if (!options_.position_bias) return;
   bias_place_ = program.place_of(*options_.position_bias);
   bias_sums_ = program.sums(0, /*from_zero=*/true);
@@ -110,6 +111,7 @@ AttentionTask FusedAttention::task(const FusedGroup& group, int64_t sequence, in
   const FusedMatrix qkv = group.matrix(h.qkv), out = group.matrix(options_.out);
   const int64_t row = sequence * rows_, served = head * h.kv_heads / h.heads;
   const Bfloat16* first = qkv.row(row);
+  const FusedDrop drops = group.drop(options_.dropout, dropout_call_);
   return {.rows = rows_,
           .head_size = h.head_size,
           .scale = options_.scale,
@@ -120,7 +122,11 @@ AttentionTask FusedAttention::task(const FusedGroup& group, int64_t sequence, in
           .out = out.row(row) + head * h.head_size,
           .out_stride = out.stride,
           .log_sums = group.floats(options_.log_sums) + row * h.heads + head * rows_,
-          .bias = bias_of(head)};
+          .bias = bias_of(head),
+          .drop_threshold = drops.threshold,
+          .drop_key = drops.key,
+          .drop_row = ((group.inputs().sequence + sequence) * h.heads + head) * rows_,
+          .drop_scale = drops.scale};
 }
 
 void FusedAttention::forward(FusedGroup& group, const FusedPart& part) const {

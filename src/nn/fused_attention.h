@@ -36,6 +36,7 @@ struct FusedAttentionOptions {
   std::optional<Param> position_bias = {};   // [heads, offsets]
   FusedBuffer out = {}, d_out = {};          // heads side by side
   FusedBuffer log_sums = {};                 // floats, one per head and row
+  double dropout = 0.0;                      // of the weights
 };
 
 class FusedAttention : public FusedOperation {
@@ -56,6 +57,7 @@ class FusedAttention : public FusedOperation {
   AttentionTask task(const FusedGroup& group, int64_t sequence, int64_t head) const;
   FusedAttentionOptions options_;
   size_t bias_place_ = 0;
+  uint64_t dropout_call_ = 0;
   FusedSumsPlace bias_sums_;
   int64_t rows_ = 0;         // of a sequence
   std::vector<float> bias_;  // [heads, 2·rows], or empty

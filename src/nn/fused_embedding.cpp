@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/dropout_hash.h"
 #include "nn/fused_group.h"
 
 namespace bridle {
@@ -20,6 +21,7 @@ FusedEmbedding::FusedEmbedding(FusedProgram& program, FusedEmbeddingOptions opti
       table_place_(program.place_of(options_.table)),
       width_(padded(options_.table.tensor.size(1))),
       sums_(program.sums(options_.table.tensor.size(0) * width_, /*from_zero=*/true)) {
+  if (options_.dropout > 0.0) dropout_call_ = program.next_dropout_call();
   if (!options_.positions) return;
   positions_place_ = program.place_of(*options_.positions);
   positions_sums_ = program.sums(0, /*from_zero=*/true);
@@ -45,16 +47,27 @@ void FusedEmbedding::forward(FusedGroup& group, const FusedPart& part) const {
       if (t >= length) continue;
       std::copy_n(table + group.inputs().tokens[sequence * length + t] * size, size, x);
       for (int64_t i = 0; i < size && positions != nullptr; ++i) x[i] += positions[t * size + i];
+      drop(group, first + t, x);
     }
     group.kernels().narrow(stream + first * width_, width_, rows, copy.row(first), copy.stride);
   });
+}
+
+void FusedEmbedding::drop(const FusedGroup& group, int64_t row, float* x) const {
+  const FusedDrop drops = group.drop(options_.dropout, dropout_call_);
+  if (drops.threshold == 0) return;
+  const uint32_t key =
+      dropout_row(drops.key, static_cast<uint64_t>(group.inputs().sequence * group.shape().rows + row));
+  for (int64_t i = 0; i < width_; ++i)
+    x[i] = dropout_hash(key, static_cast<uint32_t>(i)) < drops.threshold ? 0.0F : x[i] * drops.scale;
 }
 
 // In the order of the tokens; members take columns.
 void FusedEmbedding::backward(FusedGroup& group, const FusedPart& part) const {
   const Team& team = group.team();
   const int64_t length = group.shape().length, rows = group.shape().rows;
-  const float* stream = group.floats(options_.stream);
+  float* stream = group.floats(options_.stream);
+  team.each(part.rows, [&](int64_t row, int) { drop(group, part.first + row, stream + (part.first + row) * width_); });
   float* sums = group.sums_at(sums_);
   float* positions = options_.positions ? group.sums_at(positions_sums_) : nullptr;
   team.each(team.threads() == 1 ? 1 : width_ / kBlock, [&](int64_t item, int) {

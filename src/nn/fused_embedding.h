@@ -12,6 +12,7 @@ struct FusedEmbeddingOptions {
   std::optional<Param> positions = {};
   FusedBuffer stream = {};  // float32; on the way back its gradient
   FusedBuffer copy = {};    // bfloat16
+  double dropout = 0.0;
 };
 
 class FusedEmbedding : public FusedOperation {
@@ -26,6 +27,7 @@ class FusedEmbedding : public FusedOperation {
   void gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const override;
 
  private:
+  void drop(const FusedGroup& group, int64_t row, float* x) const;  // what dropout drops of a row of the stream
   FusedEmbeddingOptions options_;
   size_t table_place_;
   size_t positions_place_ = 0;
@@ -33,6 +35,7 @@ class FusedEmbedding : public FusedOperation {
   int64_t rows_ = 0;  // of a sequence
   FusedSumsPlace sums_;
   FusedSumsPlace positions_sums_;
+  uint64_t dropout_call_ = 0;
 };
 
 class FusedVectors : public FusedOperation {

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+
+#include "kernels/dropout_hash.h"
+#include "nn/dropout.h"
 
 namespace bridle {
 namespace {
@@ -40,14 +44,15 @@ std::vector<const float*> FusedSlots::at(FusedSumsPlace place) const {
   return slots;
 }
 
-void FusedSlots::add_rows(FusedSumsPlace place, int64_t stride, float factor, const at::Tensor& out) const {
+void FusedSlots::add_rows(FusedSumsPlace place, int64_t stride, float factor, const at::Tensor& out,
+                          int64_t first) const {
   auto* data = static_cast<float*>(out.data_ptr());
   const std::vector<const float*> slots = at(place);
   const int64_t rows = out.size(0), columns = out.size(1);
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t i = 0; i < columns; ++i) {
       float sum = 0.0F;
-      for (const float* slot : slots) sum += slot[row * stride + i];
+      for (const float* slot : slots) sum += slot[first + row * stride + i];
       data[row * columns + i] += factor * sum;
     }
   }
@@ -94,6 +99,26 @@ LinearTask FusedGroup::task_for(const FusedValue& value, float factor) const {
     task.stream_stride = out.columns;
   }
   return task;
+}
+
+void FusedGroup::start() {
+  forward_seconds = backward_seconds = 0.0;
+  statistics_.clear();
+}
+
+FusedDrop FusedGroup::drop(double share, uint64_t call) const {
+  const Pass& pass = *inputs_.pass;
+  if (!pass.training || share == 0.0) return {};
+  return {dropout_key(pass.dropout, pass.dropout_calls + call), dropout_threshold(share),
+          static_cast<float>(1.0 / (1.0 - share))};
+}
+
+// NaN wins: it must be seen.
+void FusedGroup::record(const std::string& name, double largest_rms, double largest_entry) {
+  const auto larger = [](double a, double b) { return b > a || std::isnan(b) ? b : a; };
+  ActivationStatistics::Layer& layer = statistics_[name];
+  layer.largest_rms = larger(layer.largest_rms, largest_rms);
+  layer.largest_entry = larger(layer.largest_entry, largest_entry);
 }
 
 void FusedGroup::add_loss(double loss, int64_t hits) {

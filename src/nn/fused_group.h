@@ -1,6 +1,8 @@
 // A group of sequences on its way through a program: its buffers, what it reads, and the sums that it adds gradients to.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "nn/fused_program.h"
@@ -27,8 +29,9 @@ class FusedSlots {
  public:
   FusedSlots(const std::vector<std::unique_ptr<FusedSums>>& sums, const Team& team);
   std::vector<const float*> at(FusedSumsPlace place) const;
-  // out += factor·Σ slots, for a matrix whose rows stand `stride` apart in the sums.
-  void add_rows(FusedSumsPlace place, int64_t stride, float factor, const at::Tensor& out) const;
+  // out += factor·Σ slots, for a matrix whose rows stand `stride` apart in the sums, from `first` on.
+  void add_rows(FusedSumsPlace place, int64_t stride, float factor, const at::Tensor& out,
+                int64_t first = 0) const;
   const Team& team() const { return team_; }
 
  private:
@@ -41,7 +44,15 @@ struct FusedInputs {
   const int64_t* tokens = nullptr;  // [count, length]; or
   const float* vectors = nullptr;   // [length, size], for a batch of vectors
   const int64_t* targets = nullptr;
-  double margin = 0.0;
+  const Pass* pass = nullptr;  // margin, dropout, whether statistics are wanted
+  int64_t sequence = 0;        // the first one's place in the batch
+};
+
+// Dropout of one use in a pass, for kernels; nothing is dropped where the threshold is 0.
+struct FusedDrop {
+  uint64_t key = 0;
+  uint32_t threshold = 0;
+  float scale = 1.0F;
 };
 
 class FusedGroup {
@@ -55,7 +66,8 @@ class FusedGroup {
   };
   Loss run(const FusedInputs& inputs, int64_t count, FusedSums* sums);
 
-  double forward_seconds = 0.0, backward_seconds = 0.0;  // so far
+  void start();  // a new batch
+  double forward_seconds = 0.0, backward_seconds = 0.0;  // since then
 
   // ---- For operations
   FusedMatrix matrix(FusedBuffer buffer) const;
@@ -71,6 +83,10 @@ class FusedGroup {
   FusedSums* sums() const { return sums_; }  // null: nobody asks for gradients
   float* sums_at(FusedSumsPlace place) const { return sums_->at(place); }
   void add_loss(double loss, int64_t hits);
+  FusedDrop drop(double share, uint64_t call) const;
+  bool wants_statistics() const { return inputs_.pass->statistics != nullptr; }
+  void record(const std::string& name, double largest_rms, double largest_entry);
+  const std::map<std::string, ActivationStatistics::Layer>& statistics() const { return statistics_; }
   void* scratch() const { return scratch_; }
   void* member_scratch(int member) const { return member_scratch_[static_cast<size_t>(member)]; }
 
@@ -90,6 +106,7 @@ class FusedGroup {
   int64_t count_ = 0;  // sequences in it now
   FusedSums* sums_ = nullptr;
   Loss loss_;
+  std::map<std::string, ActivationStatistics::Layer> statistics_;  // since the last run of a batch began
 };
 
 }  // namespace bridle

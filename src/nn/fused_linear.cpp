@@ -1,7 +1,9 @@
 #include "nn/fused_linear.h"
 
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "nn/fused_group.h"
@@ -20,19 +22,47 @@ std::vector<at::Tensor> tensors_of(const std::vector<Param>& params) {
 FusedLinear::FusedLinear(FusedProgram& program, FusedLinearOptions options)
     : options_(std::move(options)),
       weight_(tensors_of(options_.weights), options_.left, 0, static_cast<bool>(options_.in.gradient)),
-      sums_(program.sums(weight_.sums(), /*from_zero=*/false)) {
+      sums_(program.sums(weight_.sums(), /*from_zero=*/false)),
+      factor_(options_.factor) {
   for (const Param& param : options_.weights) places_.push_back(program.place_of(param));
+  for (const Param& param : options_.biases) bias_places_.push_back(program.place_of(param));
+  if (options_.scale) scale_place_ = program.place_of(*options_.scale);
+  if (!options_.biases.empty()) {
+    bias_.assign(static_cast<size_t>(weight_.out()), 0.0F);
+    bias_sums_ = program.sums(weight_.out(), /*from_zero=*/true);
+  }
+  if (options_.dropout > 0.0) {
+    dropout_call_ = program.next_dropout_call();
+    d_kept_ = program.matrix(weight_.out());
+  }
 }
 
 FusedOperation::Uses FusedLinear::uses() const {
   const FusedLinearOptions& o = options_;
   return {.forward = {o.in.values, o.out, o.slope, o.stream},
-          .backward = {o.in.values, o.in.gradient, o.in.slope, o.in.stream, o.d_out}};
+          .backward = {o.in.values, o.in.gradient, o.in.slope, o.in.stream, o.d_out, d_kept_}};
+}
+
+void FusedLinear::read_tables() {
+  if (options_.scale) factor_ = options_.factor * options_.scale->tensor.item<float>();
+  for (size_t i = 0; i < options_.biases.size(); ++i) {
+    const at::Tensor values = options_.biases[i].tensor.detach().contiguous();
+    const auto* from = static_cast<const float*>(values.data_ptr());
+    std::transform(from, from + values.numel(), bias_.begin() + weight_.first_row(i),
+                   [this](float value) { return options_.factor * value; });
+  }
+}
+
+FusedDrop FusedLinear::drop(const FusedGroup& group) const { return group.drop(options_.dropout, dropout_call_); }
+
+int64_t FusedLinear::drop_row(const FusedGroup& group, int64_t row) const {
+  return group.inputs().sequence * group.shape().rows + row;
 }
 
 void FusedLinear::forward(FusedGroup& group, const FusedPart& part) const {
   const FusedMatrix out = group.matrix(options_.out);
-  LinearTask task{.factor = options_.factor, .out = out.data, .out_stride = out.stride};
+  LinearTask task{.factor = factor_, .out = out.data, .out_stride = out.stride};
+  if (!bias_.empty()) task.bias = bias_.data();
   if (options_.slope) {
     task.epilogue = Epilogue::activate;
     task.slope = group.matrix(options_.slope).data;
@@ -43,22 +73,47 @@ void FusedLinear::forward(FusedGroup& group, const FusedPart& part) const {
     task.stream = group.floats(options_.stream);
     task.stream_stride = out.columns;
     task.keep = options_.keep;
+    const FusedDrop drops = drop(group);
+    task.drop_threshold = drops.threshold;
+    task.drop_key = drops.key;
+    task.drop_scale = drops.scale;
+    task.drop_row = drop_row(group, 0);
   }
   group.products().linear(weight_, FusedProducts::Way::forward, group.matrix(options_.in.values), task, part.first,
                           part.rows);
 }
 
 void FusedLinear::backward(FusedGroup& group, const FusedPart& part) const {
+  const FusedDrop drops = drop(group);
+  const FusedMatrix d_out = group.matrix(options_.d_out);
+  if (drops.threshold != 0) {
+    const FusedMatrix kept = group.matrix(d_kept_);
+    constexpr int64_t rows = 64;
+    group.team().each((part.rows + rows - 1) / rows, [&](int64_t item, int) {
+      const int64_t row = part.first + item * rows;
+      group.kernels().drop({.in = d_out.row(row),
+                            .out = kept.row(row),
+                            .stride = d_out.stride,
+                            .rows = std::min(rows, part.first + part.rows - row),
+                            .columns = d_out.columns,
+                            .key = drops.key,
+                            .first_row = drop_row(group, row),
+                            .threshold = drops.threshold,
+                            .scale = drops.scale});
+    });
+  }
   if (!options_.in.gradient) return;
-  group.products().linear(weight_, FusedProducts::Way::backward, group.matrix(options_.d_out),
-                          group.task_for(options_.in, options_.factor), part.first, part.rows);
+  group.products().linear(weight_, FusedProducts::Way::backward, drops.threshold != 0 ? group.matrix(d_kept_) : d_out,
+                          group.task_for(options_.in, factor_), part.first, part.rows);
 }
 
 void FusedLinear::add_gradients(FusedGroup& group) const {
-  const FusedMatrix in = group.matrix(options_.in.values), d_out = group.matrix(options_.d_out);
+  const bool drops = drop(group).threshold != 0;
+  const FusedMatrix in = group.matrix(options_.in.values), d_out = group.matrix(drops ? d_kept_ : options_.d_out);
   const bool in_is_left = options_.left == FusedWeight::Left::in;
   group.products().add_gradient(in_is_left ? in : d_out, in_is_left ? d_out : in, group.rows(),
                                 group.sums_at(sums_), !group.sums()->empty);
+  if (!bias_.empty()) add_columns(group, d_out, group.sums_at(bias_sums_));
 }
 
 void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const {
@@ -66,6 +121,30 @@ void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::T
   for (size_t i = 0; i < places_.size(); ++i)
     parts.push_back(results[places_[i]] = at::empty_like(options_.weights[i].tensor.detach()));
   weight_.unpack(slots.team(), slots.at(sums_), options_.factor * mean, parts);
+  if (options_.scale) {  // of s·W·x: what W·x gets, along W
+    const at::Tensor along = parts.front().mul(options_.weights.front().tensor.detach()).sum();
+    results[scale_place_] = along.to(at::kFloat).view(options_.scale->tensor.sizes());
+    parts.front().mul_(options_.scale->tensor.detach());
+  }
+  for (size_t i = 0; i < bias_places_.size(); ++i) {
+    at::Tensor& bias = results[bias_places_[i]] = at::zeros_like(options_.biases[i].tensor.detach());
+    slots.add_rows(bias_sums_, weight_.out(), options_.factor * mean, bias.unsqueeze(0), weight_.first_row(i));
+  }
+}
+
+// Members take columns.
+void add_columns(FusedGroup& group, const FusedMatrix& left, float* sums, const FusedMatrix* right) {
+  constexpr int64_t together = 64;
+  group.team().each((left.columns + together - 1) / together, [&](int64_t item, int) {
+    group.kernels().add_columns({.left = left.data,
+                                 .right = right == nullptr ? nullptr : right->data,
+                                 .stride = left.stride,
+                                 .right_stride = right == nullptr ? 0 : right->stride,
+                                 .rows = group.rows(),
+                                 .first = item * together,
+                                 .end = std::min(left.columns, (item + 1) * together),
+                                 .out = sums});
+  });
 }
 
 FusedValue activated(FusedBuffer values, FusedBuffer gradient, FusedBuffer slope, ActivationKind kind,

@@ -1,16 +1,21 @@
-// y = factor·W·x with what follows: stored, through an activation, or added to the residual stream. Several weights that share
-// their input stand side by side (q, k and v).
+// y = factor·s·(W·x + b) with what follows: stored, through an activation, or added to the residual stream. Several weights that
+// share their input stand side by side (q, k and v).
 #pragma once
 
+#include <optional>
+
+#include "nn/fused_group.h"
 #include "nn/fused_program.h"
 
 namespace bridle {
 
 struct FusedLinearOptions {
   std::vector<Param> weights = {};
+  std::vector<Param> biases = {};  // one per weight, or none
   FusedWeight::Left left = FusedWeight::Left::in;  // the narrower side, as a rule
   FusedValue in = {};
   float factor = 1.0F;
+  std::optional<Param> scale = {};  // learned s, of W·x alone
   // What it gives, one of these:
   FusedBuffer out = {}, d_out = {};  // bfloat16, and its gradient
   FusedBuffer slope = {};            // through an activation: its slopes
@@ -18,6 +23,7 @@ struct FusedLinearOptions {
   float share = 1.0F;        // of the activation
   FusedBuffer stream = {};   // added to keep·stream; `out` is a copy of that
   float keep = 0.0F;
+  double dropout = 0.0;      // with a stream: of what is added
 };
 
 class FusedLinear : public FusedOperation {
@@ -25,17 +31,29 @@ class FusedLinear : public FusedOperation {
   FusedLinear(FusedProgram& program, FusedLinearOptions options);
   Uses uses() const override;
   std::vector<FusedWeight*> weights() override { return {&weight_}; }
+  void read_tables() override;
   void forward(FusedGroup& group, const FusedPart& part) const override;
   void backward(FusedGroup& group, const FusedPart& part) const override;
   void add_gradients(FusedGroup& group) const override;
   void gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const override;
 
  private:
+  FusedDrop drop(const FusedGroup& group) const;
+  int64_t drop_row(const FusedGroup& group, int64_t row) const;
+
   FusedLinearOptions options_;
   FusedWeight weight_;
-  FusedSumsPlace sums_;
-  std::vector<size_t> places_;  // of the weights among the model's params
+  FusedSumsPlace sums_, bias_sums_;
+  std::vector<size_t> places_, bias_places_;  // among the model's params
+  size_t scale_place_ = 0;
+  float factor_;             // with the scale as it is now
+  std::vector<float> bias_;  // times the factor; padded, or empty
+  uint64_t dropout_call_ = 0;
+  FusedBuffer d_kept_ = {};  // the gradient of what dropout has kept
 };
+
+// sums[i] += Σ_rows left[row, i], or of left times right, over all rows of the group.
+void add_columns(FusedGroup& group, const FusedMatrix& left, float* sums, const FusedMatrix* right = nullptr);
 
 // What an activation gives, as the next product sees it.
 FusedValue activated(FusedBuffer values, FusedBuffer gradient, FusedBuffer slope, ActivationKind kind, float share);

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "nn/fused_group.h"
+#include "nn/fused_norm.h"
 
 namespace bridle {
 namespace {
@@ -21,7 +22,9 @@ FusedLoss::FusedLoss(FusedProgram& program, FusedLossOptions options)
     : options_(std::move(options)),
       weight_({options_.head.tensor}, options_.left, options_.outputs, static_cast<bool>(options_.in.gradient)),
       head_place_(program.place_of(options_.head)),
+      scale_(options_.scale),
       sums_(program.sums(weight_.sums(), /*from_zero=*/false)) {
+  if (options_.learned_scale) scale_place_ = program.place_of(*options_.learned_scale);
   if (!options_.bias) return;
   bias_place_ = program.place_of(*options_.bias);
   bias_.assign(static_cast<size_t>(weight_.out()), 0.0F);
@@ -46,6 +49,7 @@ int64_t FusedLoss::scratch(const FusedShape& shape) const {
 }
 
 void FusedLoss::read_tables() {
+  if (options_.learned_scale) scale_ = options_.learned_scale->tensor.item<float>();
   if (!options_.bias) return;
   const at::Tensor values = options_.bias->tensor.detach().contiguous();
   std::copy_n(static_cast<const float*>(values.data_ptr()), values.numel(), bias_.begin());
@@ -67,7 +71,7 @@ void FusedLoss::cross_entropy(FusedGroup& group, const Chunk& chunk) const {
                      .classes = options_.outputs,
                      .columns = columns,
                      .targets = group.inputs().targets + sequence * shape.length + position,
-                     .margin = static_cast<float>(group.inputs().margin),
+                     .margin = static_cast<float>(group.inputs().pass->margin),
                      .bias = biases == 0 ? nullptr : bias_.data(),
                      .d_bias = d_bias.empty() ? nullptr : d_bias.data() + tasks.size() * biases,
                      .gradient = group.sums() == nullptr ? nullptr : chunk.d_logits.row(row - chunk.top),
@@ -76,7 +80,12 @@ void FusedLoss::cross_entropy(FusedGroup& group, const Chunk& chunk) const {
   group.team().each(std::ssize(tasks), [&](int64_t i, int) {
     group.kernels().cross_entropy(tasks[static_cast<size_t>(i)]);
   });
-  for (const LossTask& task : tasks) group.add_loss(task.loss, task.hits);
+  for (const LossTask& task : tasks) {
+    group.add_loss(task.loss, task.hits);
+    if (!group.wants_statistics() || task.tokens == 0) continue;
+    const auto seen = largest_of(task.logits, task.tokens, task.stride, task.classes);
+    group.record("lm_head", seen.largest_rms, seen.largest_entry);
+  }
   if (d_bias.empty()) return;
   float* sums = group.sums_at(bias_sums_);
   for (auto from = d_bias.cbegin(); from != d_bias.cend(); from += static_cast<int64_t>(biases))
@@ -88,7 +97,7 @@ void FusedLoss::back(FusedGroup& group, const Chunk& chunk) const {
   const FusedMatrix in = group.matrix(options_.in.values);
   const FusedMatrix seen{in.row(chunk.top), in.columns, in.stride};
   if (options_.in.gradient) {
-    LinearTask task = group.task_for(options_.in, options_.scale);
+    LinearTask task = group.task_for(options_.in, scale_);
     task.out += chunk.top * task.out_stride;
     if (task.slope != nullptr) task.slope += chunk.top * task.out_stride;
     if (task.stream != nullptr) task.stream += chunk.top * task.stream_stride;
@@ -113,7 +122,7 @@ void FusedLoss::forward(FusedGroup& group, const FusedPart& part) const {
     const FusedMatrix seen{in.row(top), in.columns, in.stride};
     group.products().linear(weight_, FusedProducts::Way::forward, seen,
                             {.epilogue = Epilogue::logits,
-                             .factor = options_.scale,
+                             .factor = scale_,
                              .stream = logits,
                              .stream_stride = columns},
                             0, chunk.rows);
@@ -124,9 +133,15 @@ void FusedLoss::forward(FusedGroup& group, const FusedPart& part) const {
 
 void FusedLoss::gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const {
   const at::Tensor head = options_.head.tensor.detach();
+  at::Tensor own = head.size(0) == options_.outputs ? at::empty_like(head) : at::zeros_like(head);
+  weight_.unpack(slots.team(), slots.at(sums_), options_.learned_scale ? mean : scale_ * mean,
+                 {own.narrow(0, 0, options_.outputs)});
+  if (options_.learned_scale) {  // of s·W·x: what W·x gets, along W
+    results[scale_place_] = own.mul(head).sum().view(options_.learned_scale->tensor.sizes());
+    own.mul_(scale_);
+  }
   at::Tensor& out = results[head_place_];
-  out = head.size(0) == options_.outputs ? at::empty_like(head) : at::zeros_like(head);
-  weight_.unpack(slots.team(), slots.at(sums_), options_.scale * mean, {out.narrow(0, 0, options_.outputs)});
+  out = out.defined() ? out.add_(own) : own;  // a head that is the embedding has both gradients
   if (!options_.bias) return;
   results[bias_place_] = at::zeros_like(options_.bias->tensor.detach());
   slots.add_rows(bias_sums_, weight_.out(), mean, results[bias_place_].unsqueeze(0));

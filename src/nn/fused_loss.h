@@ -14,7 +14,8 @@ struct FusedLossOptions {
   FusedWeight::Left left = FusedWeight::Left::in;
   FusedValue in = {};
   float scale = 1.0F;
-  std::optional<Param> bias = {};  // [outputs]
+  std::optional<Param> learned_scale = {};  // instead of it
+  std::optional<Param> bias = {};           // [outputs]
 };
 
 class FusedLoss : public FusedOperation {
@@ -41,7 +42,8 @@ class FusedLoss : public FusedOperation {
   FusedLossOptions options_;
   FusedWeight weight_;
   size_t head_place_;
-  size_t bias_place_ = 0;
+  size_t bias_place_ = 0, scale_place_ = 0;
+  float scale_;
   FusedSumsPlace sums_, bias_sums_;
   std::vector<float> bias_;  // padded, or empty
 };

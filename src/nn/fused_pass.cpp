@@ -24,7 +24,7 @@ void check_range(const char* what, const at::Tensor& ids, int64_t end) {
 }  // namespace
 
 LossAndGradients FusedPass::run_tokens(const at::Tensor& tokens, const at::Tensor& targets,
-                                       const ModelShape& shape, int64_t vocabulary, const Pass& pass,
+                                       const ModelShape& shape, int64_t vocabulary, Pass& pass,
                                        bool gradients) {
   if (tokens.dim() != 2 || tokens.numel() == 0 || targets.sizes() != tokens.sizes() ||
       tokens.scalar_type() != at::kLong || targets.scalar_type() != at::kLong)
@@ -38,8 +38,10 @@ LossAndGradients FusedPass::run_tokens(const at::Tensor& tokens, const at::Tenso
   const auto* in = static_cast<const int64_t*>(inputs.data_ptr());
   const auto* out = static_cast<const int64_t*>(labels.data_ptr());
   const auto at = [&](int64_t sequence) {
-    return FusedInputs{
-        .tokens = in + sequence * length, .targets = out + sequence * length, .margin = pass.margin};
+    return FusedInputs{.tokens = in + sequence * length,
+                       .targets = out + sequence * length,
+                       .pass = &pass,
+                       .sequence = sequence};
   };
   return run(program_->shape_of(inputs.size(0), length), at, static_cast<double>(labels.numel()), pass,
              gradients);
@@ -47,7 +49,7 @@ LossAndGradients FusedPass::run_tokens(const at::Tensor& tokens, const at::Tenso
 
 // The whole batch is one sequence, which all threads share.
 LossAndGradients FusedPass::run_vectors(const at::Tensor& vectors, const at::Tensor& targets,
-                                        const ModelShape& shape, const Pass& pass, bool gradients) {
+                                        const ModelShape& shape, Pass& pass, bool gradients) {
   if (vectors.dim() != 2 || vectors.size(1) != shape.size || vectors.size(0) == 0)
     throw InputError("forward", fmt::format("inputs must be [B, {}] and not empty, got [{}]", shape.size,
                                             fmt::join(vectors.sizes(), ", ")));
@@ -62,7 +64,7 @@ LossAndGradients FusedPass::run_vectors(const at::Tensor& vectors, const at::Ten
   const auto at = [&](int64_t) {
     return FusedInputs{.vectors = static_cast<const float*>(inputs.data_ptr()),
                        .targets = static_cast<const int64_t*>(labels.data_ptr()),
-                       .margin = pass.margin};
+                       .pass = &pass};
   };
   return run(whole, at, static_cast<double>(count), pass, gradients);
 }
@@ -90,14 +92,14 @@ void FusedPass::prepare(const FusedShape& shape, const Team& team, bool gradient
 }
 
 LossAndGradients FusedPass::run(const FusedShape& shape, const InputsAt& inputs, double targets,
-                                const Pass& pass, bool with_gradients) {
+                                Pass& pass, bool with_gradients) {
   const std::lock_guard lock(mutex_);
   const auto start = Clock::now();
   const Team team = team_of_all();
   prepare(shape, team, with_gradients);
   const std::vector<int64_t> bounds = shape.bounds();
   std::vector<FusedGroup::Loss> losses(bounds.size() - 1);
-  for (const auto& group : groups_) group->forward_seconds = group->backward_seconds = 0.0;
+  for (const auto& group : groups_) group->start();
   run_in_slots(shape.shared ? Team(1) : team, std::ssize(losses), shape.slots,
                [&](int64_t task, int64_t slot, int member) {
                  const int64_t first = bounds[static_cast<size_t>(task)];
@@ -113,6 +115,10 @@ LossAndGradients FusedPass::run(const FusedShape& shape, const InputsAt& inputs,
   result.loss /= targets;
   result.accuracy /= targets;
   if (with_gradients) result.gradients = gradients(team, targets);
+  if (pass.training) pass.dropout_calls += program_->dropout_calls();
+  for (const auto& group : groups_)
+    if (pass.statistics != nullptr)
+      for (const auto& [name, layer] : group->statistics()) pass.statistics->include(name, layer);
   if (pass.times != nullptr) {
     double forward = 0.0, backward = 0.0;
     for (const auto& group : groups_) {

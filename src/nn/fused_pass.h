@@ -19,16 +19,16 @@ class FusedPass {
 
   // Tokens and targets are [B, T], int64; ids are below `vocabulary`, targets below `outputs`. Throws InputError.
   LossAndGradients run_tokens(const at::Tensor& tokens, const at::Tensor& targets, const ModelShape& shape,
-                              int64_t vocabulary, const Pass& pass, bool gradients);
+                              int64_t vocabulary, Pass& pass, bool gradients);
 
   // Vectors [B, D], float32; targets [B], int64. Throws InputError.
   LossAndGradients run_vectors(const at::Tensor& vectors, const at::Tensor& targets, const ModelShape& shape,
-                               const Pass& pass, bool gradients);
+                               Pass& pass, bool gradients);
 
  private:
   // Where group `task` finds its inputs, given the sequence that it begins with.
   using InputsAt = std::function<FusedInputs(int64_t sequence)>;
-  LossAndGradients run(const FusedShape& shape, const InputsAt& inputs, double targets, const Pass& pass,
+  LossAndGradients run(const FusedShape& shape, const InputsAt& inputs, double targets, Pass& pass,
                        bool with_gradients);
   void prepare(const FusedShape& shape, const Team& team, bool gradients);
   std::vector<at::Tensor> gradients(const Team& team, double targets) const;

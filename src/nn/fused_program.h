@@ -112,6 +112,8 @@ class FusedProgram {
   }
   void cut_forward() { forward_cuts_.push_back(operations_.size()); }  // a segment of the way there ends here
   void cut_backward() { backward_cuts_.push_back(operations_.size()); }
+  uint64_t next_dropout_call() { return dropout_calls_++; }  // in the order of the way there
+  uint64_t dropout_calls() const { return dropout_calls_; }
   void finish();  // packs memory for weights; nothing is added after it
 
   // ---- Running
@@ -160,6 +162,7 @@ class FusedProgram {
   std::vector<SumsInfo> sums_;
   std::vector<FusedWeight*> weights_;
   int64_t rows_ = 0;
+  uint64_t dropout_calls_ = 0;
   Arena packed_;
 };
 

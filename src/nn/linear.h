@@ -29,6 +29,7 @@ class Linear {
 
   const Param& weight() const { return weight_; }
   const std::optional<Param>& bias() const { return bias_; }
+  std::vector<Param> biases() const { return bias_ ? std::vector{*bias_} : std::vector<Param>{}; }
 
  private:
   Param weight_;

@@ -19,7 +19,7 @@ class Mlp : public Model {
   at::Tensor forward_from(const at::Tensor& pixels, Pass& pass) const override;
   std::string why_not_fused(const Pass& pass) const override;
   std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
-                                             const Pass& pass, bool gradients) const override;
+                                             Pass& pass, bool gradients) const override;
   std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& pixels, ErrorWalk& walk) const override;

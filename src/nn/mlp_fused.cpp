@@ -58,7 +58,7 @@ std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) con
 }
 
 std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
-                                                const Pass& pass, bool gradients) const {
+                                                Pass& pass, bool gradients) const {
   if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
   return fused_->run_vectors(pixels, targets, shape(), pass, gradients);

@@ -163,9 +163,14 @@ Bound Walk::record(const std::string& name, Bound bound, int64_t width) {
 
 void ActivationStatistics::record(const std::string& name, const at::Tensor& x) {
   const at::Tensor values = x.detach().to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  include(name, {.largest_rms = values.square().mean(-1).max().sqrt().item<double>(),
+                 .largest_entry = values.abs().max().item<double>()});
+}
+
+void ActivationStatistics::include(const std::string& name, const Layer& seen) {
   Layer& layer = layers[name];
-  layer.largest_rms = larger(layer.largest_rms, values.square().mean(-1).max().sqrt().item<double>());
-  layer.largest_entry = larger(layer.largest_entry, values.abs().max().item<double>());
+  layer.largest_rms = larger(layer.largest_rms, seen.largest_rms);
+  layer.largest_entry = larger(layer.largest_entry, seen.largest_entry);
 }
 
 }  // namespace bridle

@@ -8,6 +8,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "nn/fused_norm.h"
 #include "nn/linear.h"
 
 namespace bridle {
@@ -41,6 +42,16 @@ at::Tensor Norm::forward(const at::Tensor& x) const {
       return at::layer_norm(x, {size_}, cast(gain_), cast(bias_), epsilon_);
   }
   throw std::logic_error("a norm without a forward pass");
+}
+
+FusedValue Norm::fuse(FusedProgram& program, const FusedValue& in) const {
+  if (kind_ == NormLayer::none) return in;
+  auto norm = std::make_unique<FusedNorm>(
+      program, FusedNormOptions{
+                   .kind = kind_, .epsilon = epsilon_, .size = size_, .gain = gain_, .bias = bias_, .in = in});
+  const FusedValue value = norm->value();
+  program.add(std::move(norm));
+  return value;
 }
 
 Bound Norm::bound(const Bound& in, Walk& walk) const {

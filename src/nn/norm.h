@@ -6,6 +6,7 @@
 #include <string>
 
 #include "nn/enclosure.h"
+#include "nn/fused_program.h"
 #include "nn/weights.h"
 
 namespace bridle {
@@ -16,6 +17,7 @@ class Norm {
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const;
   Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;
+  FusedValue fuse(FusedProgram& program, const FusedValue& in) const;
 
  private:
   NormLayer kind_;

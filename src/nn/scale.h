@@ -17,6 +17,7 @@ class Scale {
   Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;
   UpperBound magnitude(Walk& walk) const;  // |s|
   double value() const;                    // s
+  const std::optional<Param>& learned() const { return learned_; }
 
  private:
   double value_;

@@ -1,5 +1,6 @@
 // The fused pass of a transformer: which models it knows, and its program.
 #include "nn/fused_loss.h"
+#include "nn/fused_norm.h"
 #include "nn/transformer.h"
 
 namespace bridle {
@@ -17,20 +18,17 @@ std::string Transformer::why_not_fused(const Pass& pass) const {
                                 activation == ActivationKind::relu || activation == ActivationKind::maxmin;
   const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
                                positions == PositionKind::none;
+  const bool known_norm = norm == NormLayer::none || norm == NormLayer::tanh || norm == NormLayer::rms_norm ||
+                          norm == NormLayer::layer_norm;
   const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
   const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache] = pass;
   const std::pair<bool, const char*> obstacles[] = {
       {dtype != at::kBFloat16, "training.precision is not bfloat16"},
-      {statistics != nullptr, "statistics of activations are recorded"},
       {cache != nullptr, "keys and values are kept"},
-      {training && dropout != 0.0, "model.dropout"},
       {!known_activation, "model.hidden_act"},
       {!known_positions, "model.positions"},
       {!known_residual, "model.residual"},
-      {norm != NormLayer::none, "model.norm"},
-      {learnable_scales, "model.learnable_scales"},
-      {bias, "model.bias"},
-      {tie_embeddings, "model.tie_embeddings"}};
+      {!known_norm, "model.norm"}};
   for (const auto& [is_there, what] : obstacles)
     if (is_there) return what;
   return {};
@@ -41,14 +39,21 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
   const int64_t size = options_.hidden_size;
   const FusedBuffer stream = program->floats(padded(size));
   FusedBuffer copy = program->matrix(size), d_copy = program->matrix(size);
-  embedding_->fuse(*program, stream, copy);
+  const auto observe = [&](const std::string& name) {
+    program->add(std::make_unique<FusedStatistics>(name, stream, size));
+  };
+  const auto point = [&](float keep) {  // the stream as it is, for a branch or the head
+    return FusedValue{.values = copy,
+                      .gradient = d_copy,
+                      .epilogue = Epilogue::residual,
+                      .stream = stream,
+                      .keep = keep};
+  };
+  embedding_->fuse(*program, stream, copy, options_.dropout);
+  observe("model.embed_tokens");
   program->cut_backward();
-  const auto branch = [&](const auto& module, const Residual& residual) {
-    const FusedValue in{.values = copy,
-                        .gradient = d_copy,
-                        .epilogue = Epilogue::residual,
-                        .stream = stream,
-                        .keep = residual.keep()};
+  const auto branch = [&](const Norm& norm, const auto& module, const Residual& residual) {
+    const FusedValue in = norm.fuse(*program, point(residual.keep()));
     const FusedEnd end{.stream = stream,
                        .out = program->matrix(size),
                        .d_out = program->matrix(size),
@@ -59,26 +64,27 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
     d_copy = end.d_out;
   };
   for (const Block& block : blocks_) {
-    branch(block.attention, block.attention_residual);
-    branch(block.mlp, block.mlp_residual);
+    branch(block.attention_norm, block.attention, block.attention_residual);
+    observe(block.name + ".self_attn");
+    branch(block.mlp_norm, block.mlp, block.mlp_residual);
+    observe(block.name + ".mlp");
     program->cut_backward();
   }
+  const FusedValue last = norm_->fuse(*program, point(0.0F));
   program->cut_forward();
   program->add(std::make_unique<FusedLoss>(
-      *program, FusedLossOptions{.head = head_->weight(),
+      *program, FusedLossOptions{.head = head_ ? head_->weight() : embedding_->table(),
                                  .outputs = options_.real_vocab_size,
-                                 .in = {.values = copy,
-                                        .gradient = d_copy,
-                                        .epilogue = Epilogue::residual,
-                                        .stream = stream},
+                                 .in = last,
                                  .scale = static_cast<float>(final_scale_->value()),
+                                 .learned_scale = final_scale_->learned(),
                                  .bias = logit_bias_}));
   program->finish();
   return program;
 }
 
 std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
-                                                        const Pass& pass, bool gradients) const {
+                                                        Pass& pass, bool gradients) const {
   if (!can_fuse(pass)) return std::nullopt;
   if (tokens.dim() == 2) embedding_->check_length(tokens.size(1));
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });

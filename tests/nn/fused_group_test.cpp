@@ -22,8 +22,9 @@ TEST(FusedGroup, SumsOfTwoGroupsAreThoseOfBothTogether) {
   FusedSums apart(*program), together(*program);
   apart.start();
   together.start();
+  const Pass pass;
   const auto at = [&](size_t first) {
-    return FusedInputs{.tokens = tokens.data() + first, .targets = targets.data() + first};
+    return FusedInputs{.tokens = tokens.data() + first, .targets = targets.data() + first, .pass = &pass};
   };
   const auto first = group.run(at(0), 1, &apart);
   const auto second = group.run(at(8), 1, &apart);
