@@ -158,13 +158,14 @@ void FusedMlp::backward() {
     ops_->add_gradient(layer.d_out, layer.in, rows_, layer.sums, false);
     if (i == 0) continue;
     const Layer& before = layers_[i - 1];
-    ops_->linear(layer.weight, FusedOps::Way::backward, layer.d_out,
-                 {.epilogue = options_.activation == ActivationKind::maxmin ? Epilogue::unsort : Epilogue::times,
-                  .factor = is_last(layer) ? static_cast<float>(options_.final_scale) : 1.0F,
-                  .out = before.d_out.data,
-                  .slope = layer.slope.data,
-                  .out_stride = before.d_out.stride},
-                 0, rows_);
+    ops_->linear(
+        layer.weight, FusedOps::Way::backward, layer.d_out,
+        {.epilogue = options_.activation == ActivationKind::maxmin ? Epilogue::unsort : Epilogue::times,
+         .factor = is_last(layer) ? static_cast<float>(options_.final_scale) : 1.0F,
+         .out = before.d_out.data,
+         .slope = layer.slope.data,
+         .out_stride = before.d_out.stride},
+        0, rows_);
   }
 }
 

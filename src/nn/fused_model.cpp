@@ -43,7 +43,8 @@ std::string FusedModel::why_not(const TransformerOptions& options, const Pass& p
       {!known_activation, "model.hidden_act has no fused form"},
       {!known_positions, "model.positions has no fused form"},
       {!known_residual, "model.residual has no fused form"},
-      {num_key_value_heads != num_attention_heads, "model.num_key_value_heads is not model.num_attention_heads"},
+      {num_key_value_heads != num_attention_heads,
+       "model.num_key_value_heads is not model.num_attention_heads"},
       {norm != NormLayer::none, "model.norm is not none"},
       {learnable_scales, "model.learnable_scales is true"},
       {bias, "model.bias is true"},
@@ -73,12 +74,11 @@ FusedModel::FusedModel(const TransformerOptions& model_options, const std::vecto
     const std::vector<size_t> qkv = {place(Role::query), place(Role::key), place(Role::value)};
     const size_t output = place(Role::attention_output);
     const size_t up = place(Role::mlp_up), down = place(Role::mlp_down);
-    layers.push_back(
-        {FusedWeight({tensor(qkv[0]), tensor(qkv[1]), tensor(qkv[2])}, FusedWeight::Left::in),
-         FusedWeight({tensor(output)}, FusedWeight::Left::out),
-         FusedWeight({tensor(up)}, FusedWeight::Left::in),
-         FusedWeight({tensor(down)}, FusedWeight::Left::out), qkv, output, up, down,
-         options.position_bias ? std::optional(place(Role::position_bias)) : std::nullopt});
+    layers.push_back({FusedWeight({tensor(qkv[0]), tensor(qkv[1]), tensor(qkv[2])}, FusedWeight::Left::in),
+                      FusedWeight({tensor(output)}, FusedWeight::Left::out),
+                      FusedWeight({tensor(up)}, FusedWeight::Left::in),
+                      FusedWeight({tensor(down)}, FusedWeight::Left::out), qkv, output, up, down,
+                      options.position_bias ? std::optional(place(Role::position_bias)) : std::nullopt});
   }
   const auto only = [&](Role role) { return places.at(role).front(); };
   embedding_param = only(Role::embedding);

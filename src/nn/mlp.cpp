@@ -37,7 +37,8 @@ std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const 
 }
 
 ModelShape Mlp::shape() const {
-  return {.input = options_.kInput, .size = options_.layer_sizes.front(), .outputs = options_.layer_sizes.back()};
+  return {
+      .input = options_.kInput, .size = options_.layer_sizes.front(), .outputs = options_.layer_sizes.back()};
 }
 
 // Nobody asks for the gradient of the inputs.

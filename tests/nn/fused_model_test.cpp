@@ -9,7 +9,9 @@
 namespace bridle {
 namespace {
 
-FusedModel fused_of(const Model& model) { return {test::transformer_options(model), model.params(), step_kernels_plain()}; }
+FusedModel fused_of(const Model& model) {
+  return {test::transformer_options(model), model.params(), step_kernels_plain()};
+}
 
 TEST(FusedModel, CutsBatchesByShapeAlone) {
   TransformerOptions options{.vocab_size = 65, .max_position_embeddings = 256};

@@ -9,8 +9,11 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <functional>
+#include <stdexcept>
 
 #include "bridle/error.h"
+#include "field_count.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -74,12 +77,12 @@ struct Case {
 
 std::vector<Case> cases() {
   const TransformerOptions base{.vocab_size = 33,
-                          .hidden_size = 64,
-                          .num_hidden_layers = 2,
-                          .num_attention_heads = 4,
-                          .max_position_embeddings = 200,
-                          .softmax_scale = 4.0,
-                          .final_scale = 1.5};
+                                .hidden_size = 64,
+                                .num_hidden_layers = 2,
+                                .num_attention_heads = 4,
+                                .max_position_embeddings = 200,
+                                .softmax_scale = 4.0,
+                                .final_scale = 1.5};
   std::vector<Case> all = {
       {"whole blocks", base, 9, 64}, {"one sequence", base, 1, 32}, {"long", base, 2, 200}};
   const auto add = [&](const char* name, int64_t batch, int64_t length, auto change) {
@@ -120,7 +123,8 @@ TEST(FusedTransformer, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
     SCOPED_TRACE(c.name);
     const auto model = trained_like(c.options);
     const Tokens tokens = some_tokens(c.options, c.batch, c.length);
-    const double tolerance = c.options.activation == ActivationKind::relu ? 0.06 : 0.03;  // ReLU's slope jumps
+    const double tolerance =
+        c.options.activation == ActivationKind::relu ? 0.06 : 0.03;  // ReLU's slope jumps
     for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
                            InstructionSet::avx512_bf16, InstructionSet::amx}) {
       if (set > instruction_set()) continue;
@@ -132,12 +136,12 @@ TEST(FusedTransformer, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
 
 TEST(FusedTransformer, GivesTheSameBitsOnAnyNumberOfThreads) {
   const TransformerOptions options{.vocab_size = 33,
-                             .hidden_size = 64,
-                             .num_hidden_layers = 2,
-                             .num_attention_heads = 2,
-                             .max_position_embeddings = 64,
-                             .position_bias = true,
-                             .logit_bias = true};
+                                   .hidden_size = 64,
+                                   .num_hidden_layers = 2,
+                                   .num_attention_heads = 2,
+                                   .max_position_embeddings = 64,
+                                   .position_bias = true,
+                                   .logit_bias = true};
   const auto model = trained_like(options);
   const int before = at::get_num_threads();
   for (const int64_t batch : {2, 21}) {  // all threads on one group, and groups of their own
@@ -210,23 +214,123 @@ TEST(FusedTransformer, SeesNewWeightsAndWhatIsWrongWithThem) {
   EXPECT_TRUE(std::isnan(loss()));
 }
 
-TEST(FusedTransformer, IsTakenForBfloat16PassesOfModelsThatItSupports) {
-  const TransformerOptions options = cases()[0].options;
-  const Tokens tokens = some_tokens(options, 2, 32);
-  const auto has_one = [&](const TransformerOptions& o, Pass pass) {
-    return trained_like(o)->fused_loss(tokens.in, tokens.out, pass, true).has_value();
+// One entry per field of TransformerOptions: a value that is not the default, and whether the fused pass computes it. A field
+// that is missing here fails the count below; it is not supported until FusedModel::why_not, the allow-list, says so.
+struct Field {
+  const char* name;
+  std::function<void(TransformerOptions&)> change;
+  const char* why_not = "";  // it is supported
+};
+
+std::vector<Field> every_field() {
+  using O = TransformerOptions;
+  return {
+      {"vocab_size", [](O& o) { o.vocab_size = 40; }},
+      {"real_vocab_size", [](O& o) { o.real_vocab_size = 30; }},
+      {"hidden_size", [](O& o) { o.hidden_size = 32; }},
+      {"num_hidden_layers", [](O& o) { o.num_hidden_layers = 1; }},
+      {"num_attention_heads", [](O& o) { o.num_attention_heads = 2; }},
+      {"num_key_value_heads", [](O& o) { o.num_key_value_heads = 2; },
+       "model.num_key_value_heads is not model.num_attention_heads"},
+      {"intermediate_size", [](O& o) { o.intermediate_size = 50; }},
+      {"max_position_embeddings", [](O& o) { o.max_position_embeddings = 100; }},
+      {"positions", [](O& o) { o.positions = PositionKind::learned; }},
+      {"rope_theta", [](O& o) { o.rope_theta = 100.0; }},
+      {"activation", [](O& o) { o.activation = ActivationKind::maxmin; },
+       "model.hidden_act has no fused form"},
+      {"activation_divisor", [](O& o) { o.activation_divisor = 2.0; }},
+      {"softmax_scale", [](O& o) { o.softmax_scale = 1.0; }},
+      {"attention_output_scale", [](O& o) { o.attention_output_scale = 1.0; }},
+      {"residual", [](O& o) { o.residual = ResidualKind::plain; }},
+      {"attention_alpha", [](O& o) { o.attention_alpha = 0.5; }},
+      {"mlp_alpha", [](O& o) { o.mlp_alpha = 0.3; }},
+      {"position_bias", [](O& o) { o.position_bias = true; }},
+      {"position_bias_offsets",
+       [](O& o) {
+         o.position_bias = true;
+         o.position_bias_offsets = 10;
+       }},
+      {"position_bias_start",
+       [](O& o) {
+         o.position_bias = true;
+         o.position_bias_start = 3.0;
+       }},
+      {"position_bias_dilation",
+       [](O& o) {
+         o.position_bias = true;
+         o.position_bias_dilation = 2;
+       }},
+      {"logit_bias", [](O& o) { o.logit_bias = true; }},
+      {"norm", [](O& o) { o.norm = NormLayer::rms_norm; }, "model.norm is not none"},
+      {"norm_epsilon", [](O& o) { o.norm_epsilon = 0.1; }},  // of norms that are not there
+      {"learnable_scales", [](O& o) { o.learnable_scales = true; }, "model.learnable_scales is true"},
+      {"bias", [](O& o) { o.bias = true; }, "model.bias is true"},
+      {"tie_embeddings", [](O& o) { o.tie_embeddings = true; }, "model.tie_embeddings is true"},
+      {"dropout", [](O& o) { o.dropout = 0.1; }, "model.dropout is not 0"},
+      {"initialization", [](O& o) { o.initialization = Initialization::normal; }},
+      {"final_scale", [](O& o) { o.final_scale = -3.0; }},
   };
-  EXPECT_TRUE(has_one(options, {.dtype = at::kBFloat16}));
-  EXPECT_FALSE(has_one(options, {.dtype = at::kFloat}));
+}
+
+TEST(FusedTransformer, IsAskedAboutEveryFieldOfTheOptionsAndOfThePass) {
+  EXPECT_EQ(every_field().size(), test::field_count<TransformerOptions>());
+  EXPECT_EQ(test::field_count<TransformerOptions>(), 30U);
+  EXPECT_EQ(test::field_count<Pass>(), 8U);
+}
+
+TEST(FusedTransformer, ComputesEveryFieldAsItIsOrSaysNo) {
+  const Pass pass{.dtype = at::kBFloat16, .training = true};
+  for (const Field& field : every_field()) {
+    SCOPED_TRACE(field.name);
+    TransformerOptions options = cases()[0].options;
+    field.change(options);
+    const auto model = trained_like(options);
+    const Tokens tokens = some_tokens(options, 4, 40);
+    EXPECT_EQ(model->why_not_fused(pass), field.why_not);
+    const auto fused = model->fused_loss(tokens.in, tokens.out, pass, true);
+    ASSERT_EQ(fused.has_value(), std::string(field.why_not).empty());
+    if (!fused) continue;
+    const LossAndGradients plain = twin(*model, tokens);
+    EXPECT_NEAR(fused->loss, plain.loss, 0.004 * plain.loss);
+    for (size_t i = 0; i < plain.gradients.size(); ++i)
+      EXPECT_LT(fused->gradients[i].sub(plain.gradients[i]).norm().item<double>(),
+                0.03 * plain.gradients[i].norm().item<double>())
+          << model->params()[i].name;
+  }
+}
+
+TEST(FusedTransformer, IsNotMadeForOptionsThatItDoesNotKnow) {
+  for (const Field& field : every_field()) {
+    if (std::string(field.why_not).empty() || field.name == std::string("dropout")) continue;
+    TransformerOptions options = cases()[0].options;
+    field.change(options);
+    const auto model = trained_like(options);
+    EXPECT_THROW(FusedTransformer(test::transformer_options(*model), model->params()), std::logic_error)
+        << field.name;
+  }
+}
+
+TEST(FusedTransformer, IsTakenForBfloat16PassesThatNeedNothingElse) {
+  TransformerOptions options = cases()[0].options;
+  const Tokens tokens = some_tokens(options, 2, 32);
+  const auto has_one = [&](Pass pass) {
+    const auto model = trained_like(options);
+    EXPECT_EQ(model->why_not_fused(pass).empty(),
+              model->fused_loss(tokens.in, tokens.out, pass, true).has_value());
+    return model->fused_loss(tokens.in, tokens.out, pass, true).has_value();
+  };
+  EXPECT_TRUE(has_one({.dtype = at::kBFloat16}));
+  EXPECT_FALSE(has_one({.dtype = at::kFloat}));
+  EXPECT_FALSE(has_one({.dtype = at::kBFloat16, .margin = 0.5}));
   ActivationStatistics statistics;
-  EXPECT_FALSE(has_one(options, {.dtype = at::kBFloat16, .statistics = &statistics}));
-  TransformerOptions normed = options;
-  normed.norm = NormLayer::rms_norm;
-  EXPECT_FALSE(has_one(normed, {.dtype = at::kBFloat16}));
-  TransformerOptions dropping = options;
-  dropping.dropout = 0.1;
-  EXPECT_FALSE(has_one(dropping, {.dtype = at::kBFloat16, .training = true}));
-  EXPECT_TRUE(has_one(dropping, {.dtype = at::kBFloat16}));
+  EXPECT_FALSE(has_one({.dtype = at::kBFloat16, .statistics = &statistics}));
+  KeyValueCache cache;
+  EXPECT_FALSE(has_one({.dtype = at::kBFloat16, .cache = &cache}));
+  PhaseTimes times;
+  EXPECT_TRUE(has_one({.dtype = at::kBFloat16, .times = &times}));
+  options.dropout = 0.1;
+  EXPECT_FALSE(has_one({.dtype = at::kBFloat16, .training = true}));
+  EXPECT_TRUE(has_one({.dtype = at::kBFloat16}));
 }
 
 }  // namespace
