@@ -77,7 +77,8 @@ at::Tensor random_weight(const Param& param, bool trained, Dice& dice) {
 
 std::unique_ptr<Model> random_network(TransformerOptions options, bool trained, Dice& dice) {
   const bool even = options.hidden_size / options.num_attention_heads % 2 == 0;
-  options.positions = dice.one_of({even ? PositionKind::rope : PositionKind::none, PositionKind::none, PositionKind::learned});
+  options.positions = dice.one_of(
+      {even ? PositionKind::rope : PositionKind::none, PositionKind::none, PositionKind::learned});
   options.position_bias = options.logit_bias = dice.below(3) == 0;
   options.final_scale = dice.one_of({1.0, -1.5});
   auto model = make_model(options, 1);
@@ -303,8 +304,9 @@ Network network(int number) {
   Network result{.kind = kinds[number % kNetworkKinds]};
   result.model = of_kind(result.kind, dice);
   result.domain = dice.one_of({1.0, 1.0, dice.between(1.0, 2.0)});
-  result.sequence_length =
-      result.kind == "different_tokens" ? transformer_options(*result.model).num_attention_heads : 3 + dice.below(4);
+  result.sequence_length = result.kind == "different_tokens"
+                               ? transformer_options(*result.model).num_attention_heads
+                               : 3 + dice.below(4);
   return result;
 }
 

@@ -116,7 +116,8 @@ void attend_head(const TransformerOptions& o, const Weights& w, const std::strin
     for (size_t i = 0; i < size; ++i) out[start + i] += logits[j] / sum * v[j][read + i];
 }
 
-RealRows attention(const TransformerOptions& o, const Weights& w, const std::string& name, const RealRows& x) {
+RealRows attention(const TransformerOptions& o, const Weights& w, const std::string& name,
+                   const RealRows& x) {
   RealRows q, k, v, y;
   for (size_t t = 0; t < x.size(); ++t) {
     q.push_back(w.linear(name + ".q_proj", x[t]));
@@ -141,8 +142,9 @@ RealRows attention(const TransformerOptions& o, const Weights& w, const std::str
 RealVector mixed(const TransformerOptions& o, double alpha, const RealVector& x, const RealVector& branch) {
   RealVector y;
   for (size_t i = 0; i < x.size(); ++i)
-    y.push_back(o.residual == ResidualKind::convex ? (Real(1.0) - Real(alpha)) * x[i] + Real(alpha) * branch[i]
-                                       : x[i] + branch[i]);
+    y.push_back(o.residual == ResidualKind::convex
+                    ? (Real(1.0) - Real(alpha)) * x[i] + Real(alpha) * branch[i]
+                    : x[i] + branch[i]);
   return y;
 }
 

@@ -28,7 +28,8 @@ struct MlpOptions {
   static constexpr InputKind kInput = InputKind::vectors;
 
   std::vector<int64_t> hidden_sizes = {256, 256};
-  std::vector<int64_t> layer_sizes = {};  // input and classes included; empty: made of the data's and hidden_sizes
+  std::vector<int64_t> layer_sizes =
+      {};  // input and classes included; empty: made of the data's and hidden_sizes
   ActivationKind activation = ActivationKind::relu;
   double input_bound = 1.0;  // RMS of every input: 1 for pixels in [0, 1], more where they are standardised
   Initialization initialization = Initialization::orthogonal;
@@ -57,7 +58,7 @@ struct TransformerOptions {
   double mlp_alpha = 0.0;
   bool position_bias = false;         // learned, per head and offset; free in the bound
   int64_t position_bias_offsets = 0;  // the last one serves all that are farther; 0: max_position_embeddings
-  double position_bias_start = 0.0;  // head h of block b begins with this logit h·dilation^b places back
+  double position_bias_start = 0.0;   // head h of block b begins with this logit h·dilation^b places back
   int64_t position_bias_dilation = 1;
   bool logit_bias = false;           // learned, added to the logits; free in the bound
   NormLayer norm = NormLayer::none;  // before each branch and the head

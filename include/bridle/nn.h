@@ -114,7 +114,8 @@ struct Neighbourhood {
 };
 
 struct Walk {
-  explicit Walk(NormSource& source, const Neighbourhood* near = nullptr) : norms(source), neighbourhood(near) {}
+  explicit Walk(NormSource& source, const Neighbourhood* near = nullptr)
+      : norms(source), neighbourhood(near) {}
   NormSource& norms;
   const Neighbourhood* neighbourhood;  // null: the whole domain
   std::vector<LayerBound> layers = {};

@@ -118,9 +118,7 @@ bool same_json(const Json& a, const Json& b) {
   return a == b;
 }
 
-Json json_of(const Setting& setting) {
-  return std::visit(SettingValue{}, setting.place);
-}
+Json json_of(const Setting& setting) { return std::visit(SettingValue{}, setting.place); }
 
 std::string shown(const Json& value) {
   return cut(value.dump(-1, ' ', false, Json::error_handler_t::replace));

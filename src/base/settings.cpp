@@ -26,8 +26,9 @@ const Setting& find(const Settings& settings, const std::string& key, const std:
 }
 
 const char* type_name(const Setting::Place& place) {
-  constexpr const char* names[] = {"true or false", "an integer", "a nonnegative integer", "a number",
-                                   "a string",      "a list of integers", "a word"};
+  constexpr const char* names[] = {"true or false", "an integer", "a nonnegative integer",
+                                   "a number",      "a string",   "a list of integers",
+                                   "a word"};
   return names[place.index()];
 }
 
@@ -82,8 +83,8 @@ void store(const Settings& settings, const std::string& key, const toml::node& n
   const Setting& setting = find(settings, key, origin);
   if (!std::visit(Store{node}, setting.place)) {
     if (const auto* choice = std::get_if<Choice>(&setting.place))
-      throw InputError("settings", fmt::format("{}: {} must be one of {}, got {}", origin, key, choice->words(),
-                                               text_of(node)));
+      throw InputError("settings", fmt::format("{}: {} must be one of {}, got {}", origin, key,
+                                               choice->words(), text_of(node)));
     throw InputError("settings", fmt::format("{}: {} = {} is not {}", origin, key, text_of(node),
                                              type_name(setting.place)));
   }
@@ -133,8 +134,8 @@ void set_value(const Settings& settings, const std::string& assignment) {
   const std::string key = assignment.substr(0, equals);
   const std::string value = assignment.substr(equals + 1);
   const Setting& setting = find(settings, key, origin);
-  const bool is_text = std::holds_alternative<std::string*>(setting.place) ||
-                       std::holds_alternative<Choice>(setting.place);
+  const bool is_text =
+      std::holds_alternative<std::string*>(setting.place) || std::holds_alternative<Choice>(setting.place);
   if (is_text && !value.starts_with('"') && !value.starts_with('\''))
     return store(settings, key, toml::value<std::string>(value), origin);
   if (value.find('\n') != std::string::npos)

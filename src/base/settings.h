@@ -31,7 +31,8 @@ Choice choice(Enum* place) {
 }
 
 struct Setting {
-  using Place = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::vector<int64_t>*, Choice>;
+  using Place =
+      std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::vector<int64_t>*, Choice>;
   std::string key;  // "section.name"
   Place place;
   std::string help;

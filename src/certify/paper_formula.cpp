@@ -117,8 +117,7 @@ class Formula {
 }  // namespace
 
 UpperBound paper_formula(const Model& model, NormSource& norms, FinalScale scale) {
-  const Scalars scalars =
-      std::visit([](const auto& options) { return Scalars(options); }, model.options());
+  const Scalars scalars = std::visit([](const auto& options) { return Scalars(options); }, model.options());
   Formula formula(scalars, norms);
   for (const Param& weight : model.params()) formula.meet(weight);
   return formula.result() * (scale == FinalScale::counted ? std::abs(scalars.final_scale) : 1.0);

@@ -179,41 +179,45 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   return output_.enclose(output_scale_.enclose(heads, walk), walk);
 }
 
-// Norms of a layer's heads, and of the vectors that they give for inputs of norm a: |x| ≤ R = √d·a for every token. One per
-// query head, of those that serve it.
-Attention::HeadNorms Attention::head_norms(const Linear& layer, const UpperBound& a, Walk& walk) const {
-  const int64_t own = layer.weight().heads;
-  const std::vector<UpperBound> norms = walk.norms.heads(layer.weight(), own);
-  const auto biases =
-      layer.bias() ? walk.norms.euclidean_heads(*layer.bias(), own) : std::vector<UpperBound>(norms.size());
-  HeadNorms result;
-  for (int64_t h = 0; h < heads_; ++h) {
-    const auto serving = static_cast<size_t>(h * own / heads_);
-    result.norm.push_back(norms[serving]);
-    result.bias.push_back(biases[serving]);
-    result.largest.push_back(norms[serving] * sqrt(UpperBound(static_cast<double>(size_))) * a +
-                             biases[serving]);
-  }
-  return result;
+std::vector<UpperBound> Attention::for_queries(const std::vector<UpperBound>& own) const {
+  std::vector<UpperBound> all;
+  for (size_t h = 0; h < static_cast<size_t>(heads_); ++h)
+    all.push_back(own[h * own.size() / static_cast<size_t>(heads_)]);
+  return all;
+}
+
+std::vector<UpperBound> Attention::head_norms(const Linear& layer, Walk& walk) const {
+  return for_queries(walk.norms.heads(layer.weight(), layer.weight().heads));
+}
+
+std::vector<UpperBound> Attention::head_biases(const Linear& layer, Walk& walk) const {
+  if (!layer.bias()) return std::vector<UpperBound>(static_cast<size_t>(heads_));
+  return for_queries(walk.norms.euclidean_heads(*layer.bias(), layer.weight().heads));
 }
 
 // How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a, the values' heads
-// divided by `scales`.
+// divided by `scales`. With R = √d·a every token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors.
 UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const {
-  const HeadNorms q = head_norms(query_, a, walk), k = head_norms(key_, a, walk),
-                  v = head_norms(value_, a, walk);
+  const std::vector<UpperBound> q = head_norms(query_, walk), k = head_norms(key_, walk),
+                                v = head_norms(value_, walk);
+  const auto largest = [&](const std::vector<UpperBound>& norms, const Linear& layer) {
+    std::vector<UpperBound> result = head_biases(layer, walk);
+    for (size_t h = 0; h < norms.size(); ++h)
+      result[h] = norms[h] * sqrt(UpperBound(static_cast<double>(size_))) * a + result[h];
+    return result;
+  };
+  const auto q_hat = largest(q, query_), k_hat = largest(k, key_), v_hat = largest(v, value_);
   const double head_size = static_cast<double>(size_) / static_cast<double>(heads_);
   const UpperBound scale = UpperBound(std::abs(softmax_scale_)) / head_size;
   UpperBound by_head = 0.0;
   UpperBound values = 0.0;
   std::vector<UpperBound> products;
-  for (size_t h = 0; h < scales.size(); ++h) {
-    const UpperBound value = v.norm[h] / scales[h];
-    const UpperBound head = value + scale * (v.largest[h] / scales[h]) *
-                                        (q.norm[h] * k.largest[h] + q.largest[h] * k.norm[h]);
+  for (size_t h = 0; h < v.size(); ++h) {
+    const UpperBound value = v[h] / scales[h];
+    const UpperBound head = value + scale * (v_hat[h] / scales[h]) * (q[h] * k_hat[h] + q_hat[h] * k[h]);
     by_head += head * head;
     values += value * value;
-    products.push_back(k.norm[h] * value);
+    products.push_back(k[h] * value);
   }
   if (query_.bias()) return sqrt(by_head);  // the other form is for layers without bias
   const UpperBound content = UpperBound(2.0) * scale * static_cast<double>(size_) * a * a;
@@ -267,7 +271,7 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
 
 Bound Attention::bound(const Bound& in, Walk& walk) const {
   if (position_bias_) walk.norms.largest_entry(*position_bias_);  // free in the bound, but it must be finite
-  const HeadNorms v = head_norms(value_, in.activation, walk);
+  const std::vector<UpperBound> v = head_norms(value_, walk);
   // Head scales must help the stretch and must not make the activation larger.
   const auto price = [&](const std::vector<double>& tried) {
     const auto estimate = [&](const std::vector<double>& s) {
@@ -275,7 +279,7 @@ Bound Attention::bound(const Bound& in, Walk& walk) const {
       Walk estimated(norms);
       const UpperBound output = norms.scaled_columns(output_.weight(), s);
       UpperBound values = 0.0;
-      for (size_t h = 0; h < s.size(); ++h) values += (v.norm[h] / s[h]) * (v.norm[h] / s[h]);
+      for (size_t h = 0; h < v.size(); ++h) values += (v[h] / s[h]) * (v[h] / s[h]);
       return std::pair{(output * stretch(in.activation, s, estimated)).to_double(),
                        (output * sqrt(values)).to_double()};
     };
@@ -284,9 +288,10 @@ Bound Attention::bound(const Bound& in, Walk& walk) const {
     return std::max(stretch_then / stretch_before, values_then / values_before);
   };
   const std::vector<double> scales = walk.norms.head_scales(value_.weight(), output_.weight(), heads_, price);
+  const std::vector<UpperBound> bias = head_biases(value_, walk);
   UpperBound squares = 0.0;  // of the largest values, in units of √d
-  for (size_t h = 0; h < scales.size(); ++h) {
-    const UpperBound value = (v.norm[h] * in.activation + v.bias[h] * root_of_ratio(1, size_)) / scales[h];
+  for (size_t h = 0; h < v.size(); ++h) {
+    const UpperBound value = (v[h] * in.activation + bias[h] * root_of_ratio(1, size_)) / scales[h];
     squares += value * value;
   }
   const Bound heads{.activation = sqrt(squares),

@@ -27,10 +27,10 @@ class Attention {
   at::Tensor split(const at::Tensor& x) const;  // [B, T, heads·d_h] → [B, heads, T, d_h]
   at::Tensor for_queries(const at::Tensor& x, int64_t dim) const;  // G heads along `dim` → H
   Enclosure for_queries(const Enclosure& x) const;
-  struct HeadNorms {
-    std::vector<UpperBound> norm, bias, largest;
-  };
-  HeadNorms head_norms(const Linear& layer, const UpperBound& a, Walk& walk) const;
+  std::vector<UpperBound> for_queries(const std::vector<UpperBound>& own) const;
+  // Norms of a layer's heads, and of their biases: one per query head, of those that serve it.
+  std::vector<UpperBound> head_norms(const Linear& layer, Walk& walk) const;
+  std::vector<UpperBound> head_biases(const Linear& layer, Walk& walk) const;
   // Mask and position bias, [H or 1, T, length], of T tokens that are the last of `length`.
   at::Tensor added_logits(const at::Tensor& like, int64_t length) const;
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Pass& pass) const;

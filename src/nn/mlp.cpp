@@ -30,7 +30,8 @@ at::Tensor Mlp::forward_from(const at::Tensor& pixels, Pass& pass) const {
 }
 
 ModelShape Mlp::shape() const {
-  return {.input = options_.kInput, .size = options_.layer_sizes.front(), .outputs = options_.layer_sizes.back()};
+  return {
+      .input = options_.kInput, .size = options_.layer_sizes.front(), .outputs = options_.layer_sizes.back()};
 }
 
 // Nobody asks for the gradient of the inputs.

@@ -8,9 +8,7 @@
 
 #include "bridle/error.h"
 #include "bridle/nn.h"
-#include "nn/activation.h"
 #include "nn/mlp.h"
-#include "nn/norm.h"
 #include "nn/transformer.h"
 
 namespace bridle {
@@ -18,7 +16,7 @@ namespace {
 
 constexpr int64_t kLargestSize = int64_t{1} << 24U;  // of anything that is counted: products of two fit
 
-constexpr int64_t kMostBlocks = int64_t{1} << 14U;   // of an outline
+constexpr int64_t kMostBlocks = int64_t{1} << 14U;  // of an outline
 
 void require(bool condition, const std::string& message) {
   if (!condition) throw InputError("model", message);
@@ -48,8 +46,9 @@ void check(const TransformerOptions& o) {
   require(o.num_attention_heads % o.num_key_value_heads == 0,
           fmt::format("num_attention_heads must be a multiple of num_key_value_heads = {}, got {}",
                       o.num_key_value_heads, o.num_attention_heads));
-  require(o.positions != PositionKind::rope || o.head_size() % 2 == 0,
-          fmt::format("the size of a head must be even for rope, which rotates pairs, got {}", o.head_size()));
+  require(
+      o.positions != PositionKind::rope || o.head_size() % 2 == 0,
+      fmt::format("the size of a head must be even for rope, which rotates pairs, got {}", o.head_size()));
   require(o.activation != ActivationKind::maxmin || o.intermediate_size % 2 == 0,
           fmt::format("intermediate_size must be even for maxmin, which sorts pairs, got {}",
                       o.intermediate_size));
@@ -87,8 +86,7 @@ void check(const MlpOptions& o) {
 void fill_in_(MlpOptions& /*nothing*/) {}
 
 void fill_in_(TransformerOptions& o) {
-  const double alpha =
-      o.num_hidden_layers < 1 ? 0.0 : 1.0 / (2.0 * static_cast<double>(o.num_hidden_layers));
+  const double alpha = o.num_hidden_layers < 1 ? 0.0 : 1.0 / (2.0 * static_cast<double>(o.num_hidden_layers));
   require(o.num_hidden_layers <= kLargestSize && o.hidden_size <= kLargestSize,
           fmt::format("num_hidden_layers and hidden_size must be at most {}, got {} and {}", kLargestSize,
                       o.num_hidden_layers, o.hidden_size));
@@ -135,8 +133,9 @@ std::unique_ptr<Model> make_model_from(const WeightSource& source, const ModelOp
 std::unique_ptr<Model> outline(const ModelOptions& options) {
   // A list of more weights would itself fill memory.
   if (const auto* o = std::get_if<TransformerOptions>(&options))
-    require(o->num_hidden_layers <= kMostBlocks,
-            fmt::format("num_hidden_layers must be at most {} here, got {}", kMostBlocks, o->num_hidden_layers));
+    require(
+        o->num_hidden_layers <= kMostBlocks,
+        fmt::format("num_hidden_layers must be at most {} here, got {}", kMostBlocks, o->num_hidden_layers));
   const auto shape_alone = [](const std::string& /*name*/, at::IntArrayRef shape) {
     return at::empty(shape, at::device(at::kMeta).dtype(at::kFloat));
   };
@@ -144,8 +143,7 @@ std::unique_ptr<Model> outline(const ModelOptions& options) {
 }
 
 bool Model::can_fuse(const Pass& pass) const {
-  return why_not_fused(pass).empty() &&
-         std::all_of(params_.begin(), params_.end(), [](const Param& param) {
+  return why_not_fused(pass).empty() && std::all_of(params_.begin(), params_.end(), [](const Param& param) {
            return param.tensor.is_cpu() && param.tensor.scalar_type() == at::kFloat &&
                   param.tensor.is_contiguous();
          });

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/words.h"
-
 namespace bridle {
 
 const char* word(ModelKind kind) {
@@ -154,7 +152,8 @@ Settings recipe_settings(ModelRecipe& recipe, const std::string& prefix) {
       continue;
     }
     shared->copies.push_back(own.place);
-    if (recipe.kind == ModelKind::mlp) std::swap(shared->place, shared->copies.back());  // what counts is shown
+    if (recipe.kind == ModelKind::mlp)
+      std::swap(shared->place, shared->copies.back());  // what counts is shown
   }
   list.insert(list.end(), transformer.begin(), transformer.end());
   for (Setting& setting : list) setting.key = prefix + setting.key;

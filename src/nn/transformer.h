@@ -36,7 +36,9 @@ class Transformer : public Model {
   ModelFlop flop(int64_t length) const override;
   PassMemory memory(const BatchShape& batch, const Pass& pass, int threads) const override;
   std::vector<Param> certified_weights() const override;
-  UpperBound input_bound(NormSource& norms) const override { return norms.largest_row_rms(embedding_->table()); }
+  UpperBound input_bound(NormSource& norms) const override {
+    return norms.largest_row_rms(embedding_->table());
+  }
 
  private:
   struct Block {

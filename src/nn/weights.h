@@ -20,10 +20,7 @@ class Weights {
  public:
   // `branches`: residual branches of the model, by which normal values are smaller where one ends.
   Weights(Initialization initialization, int64_t branches, WeightOrigin origin, std::vector<Param>& params)
-      : initialization_(initialization),
-        branches_(branches),
-        origin_(std::move(origin)),
-        params_(params) {}
+      : initialization_(initialization), branches_(branches), origin_(std::move(origin)), params_(params) {}
 
   // Facts about residuals after the weights to come; see Param.
   int64_t attention_residuals_after = 0;

@@ -159,8 +159,7 @@ class Certifier {
     }
     walk_ = ErrorWalk(cases);
     walk_.reach_limits = limits;
-    if (options.standardised)
-      walk_.input_error = error_of(*options.standardised, model.shape().size);
+    if (options.standardised) walk_.input_error = error_of(*options.standardised, model.shape().size);
     tally_ = Tally(names, epsilons_);
   }
 
@@ -217,8 +216,7 @@ class Certifier {
 // A batch's float64 logits stay below 256 MiB, whatever the vocabulary.
 EvaluationOptions small_enough(EvaluationOptions order, const ModelShape& shape) {
   constexpr int64_t most = int64_t{1} << 25;
-  order.batch_size =
-      std::min(order.batch_size, std::max<int64_t>(1, most / shape.outputs / shape.longest));
+  order.batch_size = std::min(order.batch_size, std::max<int64_t>(1, most / shape.outputs / shape.longest));
   return order;
 }
 

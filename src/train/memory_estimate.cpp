@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "bridle/error.h"
 #include "train/train_state.h"
 
@@ -12,7 +9,7 @@ namespace bridle {
 namespace {
 
 constexpr double kFloat = 4.0, kToken = 8.0;  // bytes
-constexpr double kBatchesAtOnce = 4.0;         // of the loader, see LoaderOptions::prefetch
+constexpr double kBatchesAtOnce = 4.0;        // of the loader, see LoaderOptions::prefetch
 
 double batch_bytes(const ModelShape& shape, const BatchShape& batch) {
   const double each = shape.input == InputKind::tokens ? 2.0 * kToken * static_cast<double>(batch.length)

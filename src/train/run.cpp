@@ -58,9 +58,8 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
     throw InputError("run", fmt::format("'{}' has another vocabulary than {} was trained with", data.name,
                                         run.folder.string()));
   if (data.kind == DataKind::tokens && data.outputs > shape.outputs)
-    throw InputError(
-        "run", fmt::format("'{}' has token ids up to {}, and the model of {} knows {} tokens", data.name,
-                           data.outputs - 1, run.folder.string(), shape.outputs));
+    throw InputError("run", fmt::format("'{}' has token ids up to {}, and the model of {} knows {} tokens",
+                                        data.name, data.outputs - 1, run.folder.string(), shape.outputs));
   return open_split(data,
                     split == "train"        ? Split::train
                     : split == "validation" ? Split::validation

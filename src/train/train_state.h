@@ -43,7 +43,7 @@ TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Sou
 void use_caps_(TrainState& state, const std::vector<double>& factors = {});
 
 BatchShape batch_shape(const RunOptions& options);
-Pass training_pass(const RunOptions& options);  // of step 0
+Pass training_pass(const RunOptions& options);         // of step 0
 int64_t examples_per_step(const RunOptions& options);  // tokens, or images
 
 }  // namespace bridle

@@ -258,7 +258,8 @@ void Trainer::Parts::log(const StepResult& result, double rate) {
             {"learning_rate", result.learning_rate},
             {"repairs", state.constraints->repairs()},
             {"norms", norms()},
-            {state.model->shape().input == InputKind::tokens ? "tokens_per_second" : "images_per_second", std::round(rate)},
+            {state.model->shape().input == InputKind::tokens ? "tokens_per_second" : "images_per_second",
+             std::round(rate)},
             {"seconds", std::round(1000.0 * seconds()) / 1000.0}};
   if (state.budget) {
     const std::vector<Param>& params = state.constraints->params();

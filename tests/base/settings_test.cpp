@@ -32,8 +32,12 @@ struct Options {
 };
 
 Settings settings_of(Options& options) {
-  return {{"a.flag", &options.flag, ""}, {"a.count", &options.count, ""}, {"a.seed", &options.seed, ""},
-          {"b.rate", &options.rate, ""}, {"b.word", &options.word, ""},   {"b.sizes", &options.sizes, ""},
+  return {{"a.flag", &options.flag, ""},
+          {"a.count", &options.count, ""},
+          {"a.seed", &options.seed, ""},
+          {"b.rate", &options.rate, ""},
+          {"b.word", &options.word, ""},
+          {"b.sizes", &options.sizes, ""},
           {"c.colour", choice(&options.colour), "", {choice(&options.frame)}}};
 }
 

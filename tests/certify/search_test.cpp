@@ -137,9 +137,8 @@ TEST(SearchStretch, DependsOnTheSeedAlone) {
 // One neuron with weights 1: its slope is κ at √2, which is inside the ball, so the network stretches by
 // (1 − α) + α·κ/1.1289 where nothing else moves the token.
 TEST(SearchStretch, FindsWhereGeluIsSteepest) {
-  for (const auto& [act, kappa] :
-       {std::pair{ActivationKind::gelu, 1.128904145186},
-        std::pair{ActivationKind::gelu_tanh, 1.128993068659}}) {
+  for (const auto& [act, kappa] : {std::pair{ActivationKind::gelu, 1.128904145186},
+                                   std::pair{ActivationKind::gelu_tanh, 1.128993068659}}) {
     TransformerOptions options = test::small_transformer();
     options.activation = act;
     options.num_hidden_layers = 1;

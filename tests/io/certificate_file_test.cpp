@@ -48,8 +48,8 @@ struct Certified {
 };
 
 TEST(CertificateFiles, AreReadBackAndHold) {
-  for (const ModelOptions& options : {ModelOptions(test::small_transformer()),
-                                      ModelOptions(MlpOptions{.layer_sizes = {8, 6, 3}})}) {
+  for (const ModelOptions& options :
+       {ModelOptions(test::small_transformer()), ModelOptions(MlpOptions{.layer_sizes = {8, 6, 3}})}) {
     const Certified certified(options);
     EXPECT_TRUE(certified.check().empty());
     const Json json = certified.json();

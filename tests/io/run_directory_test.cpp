@@ -37,11 +37,10 @@ TEST(ModelFiles, HaveTheContractsKeys) {
   write_model(*make_model(test::small_transformer(), 3), folder);
   const auto config = nlohmann::json::parse(read_file(folder / "config.json"));
   EXPECT_EQ(config["model_type"], "bridle");
-  for (const char* key :
-       {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
-        "max_position_embeddings", "rope_theta", "hidden_act", "activation_divisor", "softmax_scale",
-        "attention_output_scale", "attention_alpha", "mlp_alpha", "position_bias", "final_scale",
-        "num_key_value_heads"})
+  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+                          "vocab_size", "max_position_embeddings", "rope_theta", "hidden_act",
+                          "activation_divisor", "softmax_scale", "attention_output_scale", "attention_alpha",
+                          "mlp_alpha", "position_bias", "final_scale", "num_key_value_heads"})
     EXPECT_TRUE(config.contains(key)) << key;
 }
 
@@ -49,9 +48,10 @@ TEST(ModelFiles, NeedOnlyTheContractsKeys) {
   const TemporaryFolder folder;
   write_model(*make_model(test::small_transformer(), 3), folder);
   nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
-  for (const char* key : {"positions", "residual", "norm", "norm_epsilon", "learnable_scales", "bias",
-                          "tie_embeddings", "dropout", "initialization", "position_bias_offsets",
-                          "position_bias_start", "position_bias_dilation", "logit_bias", "num_key_value_heads"})
+  for (const char* key :
+       {"positions", "residual", "norm", "norm_epsilon", "learnable_scales", "bias", "tie_embeddings",
+        "dropout", "initialization", "position_bias_offsets", "position_bias_start", "position_bias_dilation",
+        "logit_bias", "num_key_value_heads"})
     config.erase(key);
   write_file(folder / "config.json", config.dump());
   const auto model = read_model(folder);

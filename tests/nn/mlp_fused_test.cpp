@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <functional>
+#include <stdexcept>
+
 #include "bridle/error.h"
+#include "field_count.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -80,6 +84,49 @@ TEST(MlpFused, RefusesWhatDoesNotFit) {
   EXPECT_THROW(fused.run(data.pixels.narrow(0, 0, 0), data.targets.narrow(0, 0, 0), true), InputError);
   data.targets[2] = 3;
   EXPECT_THROW(fused.run(data.pixels, data.targets, true), InputError);
+}
+
+// One entry per field of MlpOptions, as in transformer_fused_test.cpp; Mlp::why_not_fused is the allow-list.
+struct Field {
+  const char* name;
+  std::function<void(MlpOptions&)> change;
+  const char* why_not = "";  // it is supported
+};
+
+std::vector<Field> every_field() {
+  using O = MlpOptions;
+  return {
+      {"hidden_sizes", [](O& o) { o.hidden_sizes = {3}; }},  // of a recipe: layer_sizes count
+      {"layer_sizes",
+       [](O& o) {
+         o.layer_sizes = {64, 32, 7};
+       }},
+      {"activation", [](O& o) { o.activation = ActivationKind::gelu; }},
+      {"input_bound", [](O& o) { o.input_bound = 3.0; }},
+      {"initialization", [](O& o) { o.initialization = Initialization::normal; }},
+      {"final_scale", [](O& o) { o.final_scale = -3.0; }},
+  };
+}
+
+TEST(MlpFused, ComputesEveryFieldAsItIsOrSaysNo) {
+  EXPECT_EQ(every_field().size(), test::field_count<MlpOptions>());
+  EXPECT_EQ(test::field_count<MlpOptions>(), 6U);
+  Pass pass{.dtype = at::kBFloat16, .training = true};
+  for (const Field& field : every_field()) {
+    SCOPED_TRACE(field.name);
+    MlpOptions options{.layer_sizes = {64, 96, 32, 10}};
+    field.change(options);
+    const auto model = test::random_model(options, 0.1);
+    const Images data = some_images(64, options.layer_sizes.front(), options.layer_sizes.back());
+    EXPECT_EQ(model->why_not_fused(pass), field.why_not);
+    const auto fused = model->fused_loss(data.pixels, data.targets, pass, false);
+    ASSERT_EQ(fused.has_value(), std::string(field.why_not).empty());
+    if (!fused) continue;
+    Pass plain;
+    const double loss =
+        at::cross_entropy_loss(model->forward(data.pixels, plain), data.targets).item<double>();
+    EXPECT_NEAR(fused->loss, loss, 0.01 * loss);
+  }
 }
 
 }  // namespace

@@ -16,11 +16,10 @@ TEST(ModelChoice, FillsInWhatFollows) {
 }
 
 TEST(ModelChoice, WithoutASeedHasZeroWeights) {
-  const auto model = make_model(TransformerOptions{.vocab_size = 5,
-                                                   .hidden_size = 8,
-                                                   .num_attention_heads = 2,
-                                                   .max_position_embeddings = 4},
-                                std::nullopt);
+  const auto model = make_model(
+      TransformerOptions{
+          .vocab_size = 5, .hidden_size = 8, .num_attention_heads = 2, .max_position_embeddings = 4},
+      std::nullopt);
   for (const Param& param : model->params())
     if (is_matrix(param.role) || is_table(param.role)) {
       EXPECT_EQ(param.tensor.abs().max().item<double>(), 0.0) << param.name;

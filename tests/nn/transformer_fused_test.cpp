@@ -7,8 +7,11 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
+#include <functional>
+#include <stdexcept>
 
 #include "bridle/error.h"
+#include "field_count.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -73,12 +76,12 @@ struct Case {
 
 std::vector<Case> cases() {
   const TransformerOptions base{.vocab_size = 33,
-                          .hidden_size = 64,
-                          .num_hidden_layers = 2,
-                          .num_attention_heads = 4,
-                          .max_position_embeddings = 200,
-                          .softmax_scale = 4.0,
-                          .final_scale = 1.5};
+                                .hidden_size = 64,
+                                .num_hidden_layers = 2,
+                                .num_attention_heads = 4,
+                                .max_position_embeddings = 200,
+                                .softmax_scale = 4.0,
+                                .final_scale = 1.5};
   std::vector<Case> all = {
       {"whole blocks", base, 9, 64}, {"one sequence", base, 1, 32}, {"long", base, 2, 200}};
   const auto add = [&](const char* name, int64_t batch, int64_t length, auto change) {
@@ -162,12 +165,12 @@ TEST(TransformerFused, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
 
 TEST(TransformerFused, GivesTheSameBitsOnAnyNumberOfThreads) {
   const TransformerOptions options{.vocab_size = 33,
-                             .hidden_size = 64,
-                             .num_hidden_layers = 2,
-                             .num_attention_heads = 2,
-                             .max_position_embeddings = 64,
-                             .position_bias = true,
-                             .logit_bias = true};
+                                   .hidden_size = 64,
+                                   .num_hidden_layers = 2,
+                                   .num_attention_heads = 2,
+                                   .max_position_embeddings = 64,
+                                   .position_bias = true,
+                                   .logit_bias = true};
   const auto model = trained_like(options);
   const int before = at::get_num_threads();
   for (const int64_t batch : {2, 21}) {  // all threads on one group, and groups of their own
@@ -246,6 +249,7 @@ TEST(TransformerFused, IsTakenForBfloat16Passes) {
   const auto model = trained_like(options);
   const auto has_one = [&](Pass pass) { return model->fused_loss(tokens.in, tokens.out, pass, true).has_value(); };
   EXPECT_TRUE(has_one({.dtype = at::kBFloat16}));
+  EXPECT_TRUE(has_one({.dtype = at::kBFloat16, .margin = 0.5}));
   EXPECT_FALSE(has_one({.dtype = at::kFloat}));
   KeyValueCache cache;
   EXPECT_FALSE(has_one({.dtype = at::kBFloat16, .cache = &cache}));
@@ -283,6 +287,96 @@ TEST(TransformerFused, DropsOtherEntriesInEveryUse) {
   pass.training = false;
   EXPECT_EQ(model->fused_loss(tokens.in, tokens.out, pass, false)->loss,
             model->fused_loss(tokens.in, tokens.out, pass, false)->loss);
+}
+
+// One entry per field of TransformerOptions: a value that is not the default, and whether the fused pass computes it. A field
+// that is missing here fails the count below; it is not supported until Transformer::why_not_fused, the allow-list, says so.
+struct Field {
+  const char* name;
+  std::function<void(TransformerOptions&)> change;
+  const char* why_not = "";  // it is supported
+};
+
+std::vector<Field> every_field() {
+  using O = TransformerOptions;
+  return {
+      {"vocab_size", [](O& o) { o.vocab_size = 40; }},
+      {"real_vocab_size", [](O& o) { o.real_vocab_size = 30; }},
+      {"hidden_size", [](O& o) { o.hidden_size = 32; }},
+      {"num_hidden_layers", [](O& o) { o.num_hidden_layers = 1; }},
+      {"num_attention_heads", [](O& o) { o.num_attention_heads = 2; }},
+      {"num_key_value_heads", [](O& o) { o.num_key_value_heads = 2; }},
+      {"intermediate_size", [](O& o) { o.intermediate_size = 50; }},
+      {"max_position_embeddings", [](O& o) { o.max_position_embeddings = 100; }},
+      {"positions", [](O& o) { o.positions = PositionKind::learned; }},
+      {"rope_theta", [](O& o) { o.rope_theta = 100.0; }},
+      {"activation", [](O& o) { o.activation = ActivationKind::maxmin; }},
+      {"activation_divisor", [](O& o) { o.activation_divisor = 2.0; }},
+      {"softmax_scale", [](O& o) { o.softmax_scale = 1.0; }},
+      {"attention_output_scale", [](O& o) { o.attention_output_scale = 1.0; }},
+      {"residual", [](O& o) { o.residual = ResidualKind::plain; }},
+      {"attention_alpha", [](O& o) { o.attention_alpha = 0.5; }},
+      {"mlp_alpha", [](O& o) { o.mlp_alpha = 0.3; }},
+      {"position_bias", [](O& o) { o.position_bias = true; }},
+      {"position_bias_offsets",
+       [](O& o) {
+         o.position_bias = true;
+         o.position_bias_offsets = 10;
+       }},
+      {"position_bias_start",
+       [](O& o) {
+         o.position_bias = true;
+         o.position_bias_start = 3.0;
+       }},
+      {"position_bias_dilation",
+       [](O& o) {
+         o.position_bias = true;
+         o.position_bias_dilation = 2;
+       }},
+      {"logit_bias", [](O& o) { o.logit_bias = true; }},
+      {"norm", [](O& o) { o.norm = NormLayer::rms_norm; }},
+      {"norm_epsilon",
+       [](O& o) {
+         o.norm = NormLayer::layer_norm;
+         o.norm_epsilon = 0.1;
+       }},
+      {"learnable_scales", [](O& o) { o.learnable_scales = true; }},
+      {"bias", [](O& o) { o.bias = true; }},
+      {"tie_embeddings", [](O& o) { o.tie_embeddings = true; }},
+      {"dropout", [](O& o) { o.dropout = 0.1; }},
+      {"initialization", [](O& o) { o.initialization = Initialization::normal; }},
+      {"final_scale", [](O& o) { o.final_scale = -3.0; }},
+  };
+}
+
+TEST(TransformerFused, IsAskedAboutEveryFieldOfTheOptionsAndOfThePass) {
+  EXPECT_EQ(every_field().size(), test::field_count<TransformerOptions>());
+  EXPECT_EQ(test::field_count<TransformerOptions>(), 30U);
+  EXPECT_EQ(test::field_count<Pass>(), 8U);
+}
+
+TEST(TransformerFused, ComputesEveryFieldAsItIsOrSaysNo) {
+  for (const Field& field : every_field()) {
+    SCOPED_TRACE(field.name);
+    Pass pass{.dtype = at::kBFloat16, .training = true, .dropout = {.seed = 3, .stream = Stream::dropout}};
+    Pass of_twin = pass;
+    of_twin.dtype = at::kFloat;
+    TransformerOptions options = cases()[0].options;
+    field.change(options);
+    const auto model = trained_like(options);
+    const Tokens tokens = some_tokens(options, 4, 40);
+    EXPECT_EQ(model->why_not_fused(pass), field.why_not);
+    const auto fused = model->fused_loss(tokens.in, tokens.out, pass, true);
+    ASSERT_EQ(fused.has_value(), std::string(field.why_not).empty());
+    if (!fused) continue;
+    const LossAndGradients plain = twin(*model, tokens, of_twin);
+    EXPECT_NEAR(fused->loss, plain.loss, 0.004 * plain.loss);
+    const double tolerance = options.activation == ActivationKind::maxmin ? 0.06 : 0.03;
+    for (size_t i = 0; i < plain.gradients.size(); ++i)
+      EXPECT_LT(fused->gradients[i].sub(plain.gradients[i]).norm().item<double>(),
+                tolerance * plain.gradients[i].norm().item<double>())
+          << model->params()[i].name;
+  }
 }
 
 }  // namespace

@@ -45,13 +45,13 @@ class Draws {
 
 ModelOptions options_of(int number) {
   TransformerOptions o{.vocab_size = 6,
-                 .hidden_size = 8,
-                 .num_hidden_layers = 2,
-                 .num_attention_heads = 2,
-                 .intermediate_size = 8,
-                 .max_position_embeddings = kTokens,
-                 .attention_alpha = 0.5,
-                 .mlp_alpha = 0.25};
+                       .hidden_size = 8,
+                       .num_hidden_layers = 2,
+                       .num_attention_heads = 2,
+                       .intermediate_size = 8,
+                       .max_position_embeddings = kTokens,
+                       .attention_alpha = 0.5,
+                       .mlp_alpha = 0.25};
   switch (number % 10) {
     case 0:
       return MlpOptions{.layer_sizes = {8, 8, 6, 4}, .final_scale = 3.0};

@@ -96,7 +96,8 @@ void expect_covered(const Sketch& sketch, const at::Tensor& inputs, Known float3
 
 TEST(AProgram, MayAddUpAttentionsProductsInBfloat16) {
   const at::NoGradGuard no_gradients;
-  TransformerOptions options = small(98, 2);  // 98 products of nearly one on top of 352: bfloat16 stays at 352
+  TransformerOptions options =
+      small(98, 2);  // 98 products of nearly one on top of 352: bfloat16 stays at 352
   options.softmax_scale = 98 * 2.75 / 351.0;
   options.attention_alpha = 0.99;
   Sketch content(options);

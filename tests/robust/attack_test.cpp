@@ -72,7 +72,8 @@ TEST(Attack, WithoutGradientsFindsNearlyAsMuchOnALinearClassifier) {
 TEST(Attack, NeverSucceedsOnWhatIsCertified) {
   const std::vector<double> epsilons{0.01, 0.03, 0.06, 0.1, 0.2};
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const MlpOptions deep{.layer_sizes = {12, 10, 8, 4}, .activation = seed % 4 == 1 ? ActivationKind::maxmin : ActivationKind::relu};
+    const MlpOptions deep{.layer_sizes = {12, 10, 8, 4},
+                          .activation = seed % 4 == 1 ? ActivationKind::maxmin : ActivationKind::relu};
     const auto model = test::random_model(seed % 2 == 0 ? kMlp : deep, 0.3, 100 * seed + 1);
     const auto source = test::labelled(*model, pixels(64, seed));
     const AttackResult result =

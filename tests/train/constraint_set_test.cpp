@@ -28,8 +28,9 @@ TEST(ConstraintsOfARun, CountAWeightsOwnHeads) {
   const auto model = make_model(options, 1);
   ConstraintSettings settings;
   settings.heads = "qkv";
-  for (const Param& param : ConstraintSet(model->params(), settings).params())
-    EXPECT_EQ(param.blocks, param.role == Role::query                                ? 4
+  const ConstraintSet constraints(model->params(), settings);
+  for (const Param& param : constraints.params())
+    EXPECT_EQ(param.blocks, param.role == Role::query                              ? 4
                             : param.role == Role::key || param.role == Role::value ? 2
                                                                                    : 1)
         << param.name;

@@ -12,12 +12,12 @@ RunOptions small_transformer() {
   RunOptions options;
   options.data = {.sequence_length = 3, .batch_size = 2};
   options.model.transformer = {.vocab_size = 4,
-                   .real_vocab_size = 4,
-                   .hidden_size = 4,
-                   .num_hidden_layers = 1,
-                   .num_attention_heads = 2,
-                   .intermediate_size = 4,
-                   .max_position_embeddings = 3};
+                               .real_vocab_size = 4,
+                               .hidden_size = 4,
+                               .num_hidden_layers = 1,
+                               .num_attention_heads = 2,
+                               .intermediate_size = 4,
+                               .max_position_embeddings = 3};
   return options;
 }
 
