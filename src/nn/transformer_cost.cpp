@@ -27,7 +27,7 @@ struct Sizes {
 };
 
 // Groups of sequences go through all layers, one a thread, or one for all threads where weights are large
-// (nn/fused_model.cpp).
+// (nn/fused_program.cpp).
 PassMemory fused_memory(const Sizes& s, int threads) {
   constexpr double slot_limit = 64 << 20, own_tokens = 512, shared_tokens = 4096, slots = 4;
   constexpr double most_logits = 1 << 26;
