@@ -85,7 +85,7 @@ TEST(Settings, AreSetOneByOne) {
 TEST(Settings, ChooseAmongTheWordsOfAnEnum) {
   Options options;
   const Settings settings = settings_of(options);
-  EXPECT_EQ(value_text(settings.back()), "\"green\"");
+  EXPECT_EQ(value_text(settings.back()), "'green'");
   read_toml(settings, "[c]\ncolour = \"blue\"\n", "r.toml");
   EXPECT_EQ(options.colour, Colour::blue);
   EXPECT_EQ(options.frame, Colour::blue);

@@ -53,7 +53,8 @@ TEST(GivenWeights, KeepAPositionBiasThatTrainingWouldBeginOtherwise) {
   options.position_bias = true;
   options.position_bias_start = 5.0;
   const auto give = [](const std::string&, at::IntArrayRef shape) { return at::full(shape, 0.5, at::kHalf); };
-  for (const Param& param : make_model_from(give, options)->params())
+  const auto model = make_model_from(give, options);
+  for (const Param& param : model->params())
     if (param.role == Role::position_bias) {
       EXPECT_TRUE(param.tensor.eq(0.5).all().item<bool>()) << param.name;
     }
