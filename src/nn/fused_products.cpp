@@ -39,6 +39,7 @@ void FusedProducts::linear(const FusedWeight& weight, Way way, const FusedMatrix
     const int64_t row = first + item % parts * part_rows;
     part.rows = std::min(part_rows, first + rows - row);
     part.left = left.row(row);
+    part.drop_row = task.drop_row + row;
     part.first_block = item / parts * chunk;
     part.end_block = std::min(blocks, part.first_block + chunk);
     if (task.out != nullptr) part.out = task.out + row * task.out_stride;
