@@ -170,7 +170,7 @@ TEST_P(EveryChoice, IsFusedAsItIsOrNotAtAll) {
   const at::Tensor in = tokens ? integers({4, 40}, shape.outputs, 7) : some_inputs(shape, 64, 1);
   const at::Tensor targets =
       integers(tokens ? at::IntArrayRef{4, 40} : at::IntArrayRef{64}, shape.outputs, 8);
-  const Pass pass{.dtype = at::kBFloat16, .training = true};
+  Pass pass{.dtype = at::kBFloat16, .training = true};
   const auto fused = model->fused_loss(in, targets, pass, true);
   ASSERT_EQ(fused.has_value(), model->why_not_fused(pass).empty()) << model->why_not_fused(pass);
   if (!fused) return;
