@@ -259,9 +259,9 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
           .biases = output_.biases(),
           .left = FusedWeight::Left::out,
           .in = {.values = attention.out, .gradient = attention.d_out},
-          .factor = output_scale_.learned() ? end.share
-                                            : end.share * static_cast<float>(output_scale_.value()),
-          .scale = output_scale_.learned(),
+          .factor = end.share,
+          .scale = static_cast<float>(output_scale_.value()),
+          .learned_scale = output_scale_.learned(),
           .out = end.out,
           .d_out = end.d_out,
           .stream = end.stream,

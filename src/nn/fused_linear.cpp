@@ -23,10 +23,10 @@ FusedLinear::FusedLinear(FusedProgram& program, FusedLinearOptions options)
     : options_(std::move(options)),
       weight_(tensors_of(options_.weights), options_.left, 0, static_cast<bool>(options_.in.gradient)),
       sums_(program.sums(weight_.sums(), /*from_zero=*/false)),
-      factor_(options_.factor) {
+      factor_(options_.factor * options_.scale) {
   for (const Param& param : options_.weights) places_.push_back(program.place_of(param));
   for (const Param& param : options_.biases) bias_places_.push_back(program.place_of(param));
-  if (options_.scale) scale_place_ = program.place_of(*options_.scale);
+  if (options_.learned_scale) scale_place_ = program.place_of(*options_.learned_scale);
   if (!options_.biases.empty()) {
     bias_.assign(static_cast<size_t>(weight_.out()), 0.0F);
     bias_sums_ = program.sums(weight_.out(), /*from_zero=*/true);
@@ -44,7 +44,7 @@ FusedOperation::Uses FusedLinear::uses() const {
 }
 
 void FusedLinear::read_tables() {
-  if (options_.scale) factor_ = options_.factor * options_.scale->tensor.item<float>();
+  if (options_.learned_scale) factor_ = options_.factor * options_.learned_scale->tensor.item<float>();
   for (size_t i = 0; i < options_.biases.size(); ++i) {
     const at::Tensor values = options_.biases[i].tensor.detach().contiguous();
     const auto* from = static_cast<const float*>(values.data_ptr());
@@ -120,11 +120,12 @@ void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::T
   std::vector<at::Tensor> parts;
   for (size_t i = 0; i < places_.size(); ++i)
     parts.push_back(results[places_[i]] = at::empty_like(options_.weights[i].tensor.detach()));
-  weight_.unpack(slots.team(), slots.at(sums_), options_.factor * mean, parts);
-  if (options_.scale) {  // of s·W·x: what W·x gets, along W
+  const bool is_learned = options_.learned_scale.has_value();
+  weight_.unpack(slots.team(), slots.at(sums_), (is_learned ? options_.factor : factor_) * mean, parts);
+  if (is_learned) {  // of s·W·x: what W·x gets, along W
     const at::Tensor along = parts.front().mul(options_.weights.front().tensor.detach()).sum();
-    results[scale_place_] = along.to(at::kFloat).view(options_.scale->tensor.sizes());
-    parts.front().mul_(options_.scale->tensor.detach());
+    results[scale_place_] = along.view(options_.learned_scale->tensor.sizes());
+    parts.front().mul_(options_.learned_scale->tensor.detach());
   }
   for (size_t i = 0; i < bias_places_.size(); ++i) {
     at::Tensor& bias = results[bias_places_[i]] = at::zeros_like(options_.biases[i].tensor.detach());

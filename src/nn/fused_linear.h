@@ -1,4 +1,4 @@
-// y = factor·s·(W·x + b) with what follows: stored, through an activation, or added to the residual stream. Several weights that
+// y = factor·(s·W·x + b) with what follows: stored, through an activation, or added to the residual stream. Several weights that
 // share their input stand side by side (q, k and v).
 #pragma once
 
@@ -15,7 +15,8 @@ struct FusedLinearOptions {
   FusedWeight::Left left = FusedWeight::Left::in;  // the narrower side, as a rule
   FusedValue in = {};
   float factor = 1.0F;
-  std::optional<Param> scale = {};  // learned s, of W·x alone
+  float scale = 1.0F;                       // s
+  std::optional<Param> learned_scale = {};  // instead of it
   // What it gives, one of these:
   FusedBuffer out = {}, d_out = {};  // bfloat16, and its gradient
   FusedBuffer slope = {};            // through an activation: its slopes

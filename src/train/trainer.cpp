@@ -233,11 +233,10 @@ void Trainer::Parts::save(bool due) {
   write_model(*state.model, folder);
 }
 
-// A recipe in bfloat16 expects the fused pass; without it a step takes much longer.
+// Without the fused pass a step on a CPU takes several times as long.
 void Trainer::Parts::note_plain_operators() const {
-  const Pass pass = state.pass();
-  if (!listener.note || pass.dtype != at::kBFloat16 || !state.model->params().front().tensor.is_cpu()) return;
-  const std::string why = state.model->why_not_fused(pass);
+  if (!listener.note || !state.model->params().front().tensor.is_cpu()) return;
+  const std::string why = state.model->why_not_fused(state.pass());
   if (!why.empty()) listener.note("this run takes LibTorch's plain operators: " + why);
 }
 
@@ -333,7 +332,7 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
   const int64_t first = state.step;
   const bool complete = first >= training.steps;  // a finished run, resumed
   int64_t saved = first;
-  if (!complete) parts.note_plain_operators();
+  if (first == 0) parts.note_plain_operators();
   while (state.step < training.steps && !(stop != nullptr && stop->load())) {
     const auto begin = Clock::now();
     const auto step = train_step_(state, stop);

@@ -56,7 +56,7 @@ TEST(FusedLinear, WithBiasesSeveralWeightsAndALearnedScaleAgreesWithLibTorch) {
       *program, FusedLinearOptions{.weights = {middle},
                                    .biases = {middle_bias},
                                    .in = activated(wide, d_wide, slope, ActivationKind::gelu, 1.0F),
-                                   .scale = scale,
+                                   .learned_scale = scale,
                                    .out = out,
                                    .d_out = d_out}));
   program->cut_forward();

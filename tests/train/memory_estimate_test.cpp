@@ -40,7 +40,7 @@ TEST(MemoryEstimate, KnowsWhichPathWillRun) {
   EXPECT_GT(fused.packed, 0.0);
   options.data.batch_size *= 8;
   EXPECT_EQ(memory_estimate(resolved_run(options), 2).activations, fused.activations);
-  options.model.transformer.dropout = 0.1;
+  options.training.precision = "float32";
   EXPECT_GT(memory_estimate(resolved_run(options), 2).activations, 4.0 * plain);
 }
 
