@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/quantile.h"
 #include "kernels/cpu.h"
 #include "train/bench_step.h"
@@ -39,8 +40,7 @@ int64_t peak_memory() {
 Json settings_of(const RunOptions& options) {
   RunOptions copy = options;
   Json values = Json::object();
-  for (const Setting& setting : run_settings(copy))
-    std::visit([&](const auto* place) { values[setting.key] = *place; }, setting.place);
+  for (const Setting& setting : run_settings(copy)) values[setting.key] = json_of(setting);
   return values;
 }
 
@@ -65,7 +65,7 @@ Json flop_of(const FlopCount& flop) {
 Json facts_of(const Flags& flags, const StepBench& bench) {
   const double step = median(bench.seconds), peak = median(bench.peak_bfloat16);
   const double total = bench.flop.total();
-  const std::string example = bench.options.model.kind == "mlp" ? "examples" : "tokens";
+  const std::string example = bench.options.model.input() == InputKind::tokens ? "tokens" : "examples";
   return {{"schema", 1},
           {"recipe", flags.recipe},
           {"set", flags.set},

@@ -39,7 +39,7 @@ nlohmann::ordered_json run_facts(const std::string& folder) {
   nlohmann::ordered_json facts{{"schema", 1},
                                {"run", folder},
                                {"data", run.options.data.name},
-                               {"model", run.model->options().kind},
+                               {"model", word(run.options.model.kind)},
                                {"parameters", parameters},
                                {"optimizer", run.options.optimizer.method},
                                {"constraint", run.options.constraint.options.method},

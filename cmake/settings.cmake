@@ -20,6 +20,9 @@ add_library(bridle_settings INTERFACE)
 # in docs/theory is about. No fast-math for the same reason, here or in any file.
 target_compile_options(bridle_settings INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -ffp-contract=off -fopenmp-simd -fpch-preprocess -Wno-psabi)
+# A value of an enum that a switch does not handle is an error everywhere, a default or not: a new activation must be seen
+# by whoever computes, bounds, fuses or checks one.
+target_compile_options(bridle_settings INTERFACE -Wswitch-enum -Werror=switch-enum)
 if(BRIDLE_WERROR)
   target_compile_options(bridle_settings INTERFACE -Werror)
 endif()

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # A stage may include what stands before it. Stages in one set are siblings and never include one another.
 STAGES = [{"base"}, {"kernels"}, {"linalg"}, {"data", "nn", "optim", "constraint"}, {"certify"}, {"robust"}, {"io"},
           {"dist"}, {"train"}, {"sweep"}, {"report"}]
-PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "bound": "base", "param": "base", "random": "base",
+PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "architecture": "base", "bound": "base", "param": "base", "random": "base",
                 "progress": "base", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
                 "loader": "data", "nn": "nn", "certify": "certify", "optim": "optim", "safetensors": "io", "train": "train", "run": "train", "sweep": "sweep",
                 "bridle": None}

@@ -13,6 +13,7 @@
 
 #include "certify/fact_norms.h"
 #include "certify/search.h"
+#include "nn_support.h"
 #include "support.h"
 
 namespace bridle::test {
@@ -41,7 +42,7 @@ class Dice {
   uint64_t step_ = 0;
 };
 
-ModelOptions random_shape(Dice& dice) {
+TransformerOptions random_shape(Dice& dice) {
   const int64_t heads = dice.one_of<int64_t>({1, 2, 3, 4, 6, 8});
   const int64_t head_size = heads == 1   ? dice.one_of<int64_t>({8, 16, 32})
                             : heads <= 3 ? dice.one_of<int64_t>({4, 8})
@@ -52,8 +53,8 @@ ModelOptions random_shape(Dice& dice) {
           .num_attention_heads = heads,
           .intermediate_size = 8 + dice.below(40),
           .max_position_embeddings = 8,
-          .positions = "none",
-          .hidden_act = dice.one_of({"gelu", "gelu_tanh", "relu"}),
+          .positions = PositionKind::none,
+          .activation = dice.one_of({ActivationKind::gelu, ActivationKind::gelu_tanh, ActivationKind::relu}),
           .softmax_scale = dice.between_logs(0.1, 24.0),
           .attention_output_scale = dice.one_of({1.0 / 3.0, 1.0}),
           .attention_alpha = dice.between(0.1, 1.0),
@@ -74,9 +75,10 @@ at::Tensor random_weight(const Param& param, bool trained, Dice& dice) {
   return matrix_with_spectrum(spectrum, rows, columns, dice.seed()).mul(unit);
 }
 
-std::unique_ptr<Model> random_network(ModelOptions options, bool trained, Dice& dice) {
+std::unique_ptr<Model> random_network(TransformerOptions options, bool trained, Dice& dice) {
   const bool even = options.hidden_size / options.num_attention_heads % 2 == 0;
-  options.positions = dice.one_of({even ? "rope" : "none", "none", "learned"});
+  options.positions = dice.one_of(
+      {even ? PositionKind::rope : PositionKind::none, PositionKind::none, PositionKind::learned});
   options.position_bias = options.logit_bias = dice.below(3) == 0;
   options.final_scale = dice.one_of({1.0, -1.5});
   auto model = make_model(options, 1);
@@ -95,7 +97,7 @@ std::unique_ptr<Model> random_network(ModelOptions options, bool trained, Dice& 
 // multiplies everything by 1 − α, in truth as in the bound.
 class Built {
  public:
-  Built(const ModelOptions& options, Dice& dice)
+  Built(const TransformerOptions& options, Dice& dice)
       : model(make_model(options, std::nullopt)),
         turn_(std::get<0>(at::linalg_qr(normal({options.hidden_size, options.hidden_size}, dice.seed())))),
         head_size_(options.hidden_size / options.num_attention_heads) {
@@ -138,8 +140,8 @@ class Built {
   int64_t head_size_;
 };
 
-ModelOptions built_shape(Dice& dice, int64_t heads) {
-  ModelOptions options = random_shape(dice);
+TransformerOptions built_shape(Dice& dice, int64_t heads) {
+  TransformerOptions options = random_shape(dice);
   options.num_attention_heads = heads;
   options.hidden_size = heads * dice.one_of<int64_t>({8 / heads > 2 ? 8 : 2, 4});
   options.vocab_size = options.hidden_size;  // the head is the identity: nothing is lost
@@ -149,7 +151,7 @@ ModelOptions built_shape(Dice& dice, int64_t heads) {
 
 // Layers that hand coordinates 0 and 1 on, `gain` times as large, and a last one that tells tokens apart by content. The
 // MLPs are zero.
-std::unique_ptr<Model> chain(ModelOptions options, double gain, Dice& dice) {
+std::unique_ptr<Model> chain(TransformerOptions options, double gain, Dice& dice) {
   options.attention_alpha = 1.0;
   options.mlp_alpha = 0.1;
   Built built(options, dice);
@@ -168,20 +170,20 @@ std::unique_ptr<Model> chain(ModelOptions options, double gain, Dice& dice) {
 }
 
 std::unique_ptr<Model> one_head(Dice& dice) {
-  ModelOptions options = built_shape(dice, dice.one_of<int64_t>({2, 4, 8}));
+  TransformerOptions options = built_shape(dice, dice.one_of<int64_t>({2, 4, 8}));
   options.softmax_scale = dice.between(0.5, 2.0);
   return chain(options, 1.0, dice);
 }
 
 std::unique_ptr<Model> growth(Dice& dice) {
-  ModelOptions options = built_shape(dice, dice.one_of<int64_t>({1, 2, 4}));
+  TransformerOptions options = built_shape(dice, dice.one_of<int64_t>({1, 2, 4}));
   options.num_hidden_layers = 2 + dice.below(3);
   options.softmax_scale = 1.0;
   return chain(options, dice.between(1.3, 2.0), dice);
 }
 
 std::unique_ptr<Model> content(Dice& dice) {
-  ModelOptions options = built_shape(dice, dice.one_of<int64_t>({1, 2, 4}));
+  TransformerOptions options = built_shape(dice, dice.one_of<int64_t>({1, 2, 4}));
   options.softmax_scale = dice.between(6.0, 24.0);
   return chain(options, 1.0, dice);
 }
@@ -189,7 +191,7 @@ std::unique_ptr<Model> content(Dice& dice) {
 // Head h reads the token h back, and of it one coordinate of its own. Heads with large values have small outputs: only
 // with the right scales of heads is the bound reached.
 std::unique_ptr<Model> different_tokens(Dice& dice) {
-  ModelOptions options = built_shape(dice, dice.one_of<int64_t>({2, 4}));
+  TransformerOptions options = built_shape(dice, dice.one_of<int64_t>({2, 4}));
   options.attention_alpha = options.num_hidden_layers == 1 ? 1.0 : 0.5;
   Built built(options, dice);
   for (int64_t h = 0; h < options.num_attention_heads; ++h) {
@@ -204,8 +206,8 @@ std::unique_ptr<Model> different_tokens(Dice& dice) {
 
 // One neuron that reaches √2 inside the ball.
 std::unique_ptr<Model> neuron(Dice& dice) {
-  ModelOptions options = built_shape(dice, dice.one_of<int64_t>({1, 2, 4}));
-  options.hidden_act = dice.one_of({"gelu", "gelu_tanh"});
+  TransformerOptions options = built_shape(dice, dice.one_of<int64_t>({1, 2, 4}));
+  options.activation = dice.one_of({ActivationKind::gelu, ActivationKind::gelu_tanh});
   options.attention_alpha = 0.1;
   options.mlp_alpha = options.num_hidden_layers == 1 ? 1.0 : 0.6;
   Built built(options, dice);
@@ -238,7 +240,7 @@ double largest_row(const at::Tensor& table) {
 }
 
 struct Twin {
-  const ModelOptions& options;
+  const TransformerOptions& options;
   Mistake mistake;
   double initial;  // activation
   double a;
@@ -281,9 +283,9 @@ struct Twin {
   }
 
   double slope() const {
-    if (options.hidden_act == "relu" || mistake == Mistake::no_kappa) return 1.0;
+    if (options.activation == ActivationKind::relu || mistake == Mistake::no_kappa) return 1.0;
     if (mistake == Mistake::rounded_kappa) return 1.1289;
-    return options.hidden_act == "gelu" ? 1.128904145186 : 1.128993068659;
+    return options.activation == ActivationKind::gelu ? 1.128904145186 : 1.128993068659;
   }
 
   void feed_forward(const at::Tensor& up, const at::Tensor& down) {
@@ -302,8 +304,9 @@ Network network(int number) {
   Network result{.kind = kinds[number % kNetworkKinds]};
   result.model = of_kind(result.kind, dice);
   result.domain = dice.one_of({1.0, 1.0, dice.between(1.0, 2.0)});
-  result.sequence_length =
-      result.kind == "different_tokens" ? result.model->options().num_attention_heads : 3 + dice.below(4);
+  result.sequence_length = result.kind == "different_tokens"
+                               ? transformer_options(*result.model).num_attention_heads
+                               : 3 + dice.below(4);
   return result;
 }
 
@@ -315,7 +318,7 @@ double observed_lipschitz(const Network& network, int rounds) {
 }
 
 double twin_bound(const Network& network, Mistake mistake) {
-  const ModelOptions& options = network.model->options();
+  const TransformerOptions options = transformer_options(*network.model);
   RecordingNorms norms;
   Walk walk(norms);
   network.model->bound(network.domain, walk);

@@ -36,21 +36,37 @@ class Weights {
   std::map<std::string, RealRows> rows_;
 };
 
-Real activation(const std::string& name, const Real& x) {
-  if (name == "relu") return max(x, Real(0.0));
-  if (name == "gelu") return Real(0.5) * x * (Real(1.0) + erf(x / sqrt(Real(2.0))));
+Real gelu_tanh(const Real& x) {
   const Real inner = sqrt(Real(2.0) / Real::pi()) * (x + Real(44715.0) / Real(1e6) * x * x * x);
   return Real(0.5) * x * (Real(1.0) + tanh(inner));
 }
 
-RealVector normalised(const ModelOptions& o, const Weights& w, const std::string& name, RealVector x) {
-  if (o.norm == "none") return x;
-  if (o.norm == "tanh") {
+void activate(ActivationKind kind, RealVector& x) {
+  switch (kind) {
+    case ActivationKind::relu:
+      for (Real& value : x) value = max(value, Real(0.0));
+      return;
+    case ActivationKind::gelu:
+      for (Real& value : x) value = Real(0.5) * value * (Real(1.0) + erf(value / sqrt(Real(2.0))));
+      return;
+    case ActivationKind::gelu_tanh:
+      for (Real& value : x) value = gelu_tanh(value);
+      return;
+    case ActivationKind::maxmin:
+      for (size_t i = 0; i + 1 < x.size(); i += 2)
+        if (x[i] < x[i + 1]) std::swap(x[i], x[i + 1]);
+      return;
+  }
+}
+
+RealVector normalised(const TransformerOptions& o, const Weights& w, const std::string& name, RealVector x) {
+  if (o.norm == NormLayer::none) return x;
+  if (o.norm == NormLayer::tanh) {
     for (Real& value : x) value = tanh(value);
     return x;
   }
   const Real d(static_cast<double>(x.size()));
-  if (o.norm == "layer_norm") {
+  if (o.norm == NormLayer::layer_norm) {
     Real mean;
     for (const Real& value : x) mean += value / d;
     for (Real& value : x) value = value - mean;
@@ -63,8 +79,8 @@ RealVector normalised(const ModelOptions& o, const Weights& w, const std::string
   return x;
 }
 
-void rotate(const ModelOptions& o, RealVector& x, size_t position) {
-  const size_t size = x.size() / static_cast<size_t>(o.num_attention_heads), half = size / 2;
+void rotate(const TransformerOptions& o, RealVector& x, size_t position) {
+  const auto size = static_cast<size_t>(o.hidden_size / o.num_attention_heads), half = size / 2;
   for (size_t start = 0; start < x.size(); start += size) {
     for (size_t i = 0; i < half; ++i) {
       const Real power = Real(-2.0 * static_cast<double>(i)) / Real(static_cast<double>(size));
@@ -76,14 +92,16 @@ void rotate(const ModelOptions& o, RealVector& x, size_t position) {
   }
 }
 
-// One head of one token: softmax over the tokens so far.
-void attend_head(const ModelOptions& o, const Weights& w, const std::string& name, const RealRows& q,
+// One head of one token: softmax over the tokens so far. It reads the keys and values of the head that serves it.
+void attend_head(const TransformerOptions& o, const Weights& w, const std::string& name, const RealRows& q,
                  const RealRows& k, const RealRows& v, size_t token, size_t head, RealVector& out) {
-  const size_t size = out.size() / static_cast<size_t>(o.num_attention_heads), start = head * size;
+  const auto heads = static_cast<size_t>(o.num_attention_heads);
+  const auto groups = static_cast<size_t>(o.num_key_value_heads);
+  const size_t size = out.size() / heads, start = head * size, read = head / (heads / groups) * size;
   RealVector logits;
   for (size_t j = 0; j <= token; ++j) {
     Real logit;
-    for (size_t i = 0; i < size; ++i) logit += q[token][start + i] * k[j][start + i];
+    for (size_t i = 0; i < size; ++i) logit += q[token][start + i] * k[j][read + i];
     logit = logit * Real(o.softmax_scale) / Real(static_cast<double>(size));
     if (o.position_bias) {
       const RealVector& bias = w.at(name + ".position_bias")[head];
@@ -95,16 +113,17 @@ void attend_head(const ModelOptions& o, const Weights& w, const std::string& nam
   for (const Real& logit : logits) most = max(most, logit);
   for (Real& logit : logits) sum += logit = exp(logit - most);
   for (size_t j = 0; j <= token; ++j)
-    for (size_t i = 0; i < size; ++i) out[start + i] += logits[j] / sum * v[j][start + i];
+    for (size_t i = 0; i < size; ++i) out[start + i] += logits[j] / sum * v[j][read + i];
 }
 
-RealRows attention(const ModelOptions& o, const Weights& w, const std::string& name, const RealRows& x) {
+RealRows attention(const TransformerOptions& o, const Weights& w, const std::string& name,
+                   const RealRows& x) {
   RealRows q, k, v, y;
   for (size_t t = 0; t < x.size(); ++t) {
     q.push_back(w.linear(name + ".q_proj", x[t]));
     k.push_back(w.linear(name + ".k_proj", x[t]));
     v.push_back(w.linear(name + ".v_proj", x[t]));
-    if (o.positions != "rope") continue;
+    if (o.positions != PositionKind::rope) continue;
     rotate(o, q.back(), t);
     rotate(o, k.back(), t);
   }
@@ -120,11 +139,12 @@ RealRows attention(const ModelOptions& o, const Weights& w, const std::string& n
   return y;
 }
 
-RealVector mixed(const ModelOptions& o, double alpha, const RealVector& x, const RealVector& branch) {
+RealVector mixed(const TransformerOptions& o, double alpha, const RealVector& x, const RealVector& branch) {
   RealVector y;
   for (size_t i = 0; i < x.size(); ++i)
-    y.push_back(o.residual == "convex" ? (Real(1.0) - Real(alpha)) * x[i] + Real(alpha) * branch[i]
-                                       : x[i] + branch[i]);
+    y.push_back(o.residual == ResidualKind::convex
+                    ? (Real(1.0) - Real(alpha)) * x[i] + Real(alpha) * branch[i]
+                    : x[i] + branch[i]);
   return y;
 }
 
@@ -132,25 +152,21 @@ void record(ExactPass& pass, const std::string& name, const RealRows& rows) {
   for (const RealVector& row : rows) pass.largest_rms[name] = max(pass.largest_rms[name], rms(row));
 }
 
-void mlp(const ModelOptions& o, const Weights& w, RealVector x, ExactPass& pass) {
+void walk(const MlpOptions& o, const Weights& w, const RealRows& pixels, ExactPass& pass) {
+  RealVector x = pixels.front();
   const size_t layers = o.layer_sizes.size() - 1;
   for (size_t i = 0; i < layers; ++i) {
     x = w.linear(fmt::format("model.layers.{}", i), x);
     if (i + 1 == layers) break;
-    if (o.mlp_activation == "maxmin") {
-      for (size_t j = 0; j + 1 < x.size(); j += 2)
-        if (x[j] < x[j + 1]) std::swap(x[j], x[j + 1]);
-    } else {
-      for (Real& value : x) value = activation("relu", value);
-    }
+    activate(o.activation, x);
     record(pass, fmt::format("model.layers.{}", i), {x});
   }
   for (Real& value : x) value = value * Real(o.final_scale);
   pass.logits = {x};
 }
 
-void transformer(const ModelOptions& o, const Weights& w, RealRows x, ExactPass& pass) {
-  if (o.positions == "learned")
+void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& pass) {
+  if (o.positions == PositionKind::learned)
     for (size_t t = 0; t < x.size(); ++t)
       for (size_t i = 0; i < x[t].size(); ++i) x[t][i] += w.at("model.embed_positions.weight")[t][i];
   record(pass, "model.embed_tokens", x);
@@ -164,7 +180,8 @@ void transformer(const ModelOptions& o, const Weights& w, RealRows x, ExactPass&
     for (RealVector& row : x) {
       RealVector active =
           w.linear(name + ".mlp.up_proj", normalised(o, w, name + ".post_attention_layernorm", row));
-      for (Real& value : active) value = activation(o.hidden_act, value) / Real(o.activation_divisor);
+      activate(o.activation, active);
+      for (Real& value : active) value = value / Real(o.activation_divisor);
       row = mixed(o, o.mlp_alpha, row, w.linear(name + ".mlp.down_proj", active));
     }
     record(pass, name + ".mlp", x);
@@ -196,10 +213,7 @@ RealRows real_rows(const at::Tensor& values) {
 ExactPass exact_forward(const Model& model, const RealRows& embedded) {
   ExactPass pass;
   const Weights weights(model);
-  if (model.options().kind == "mlp")
-    mlp(model.options(), weights, embedded.front(), pass);
-  else
-    transformer(model.options(), weights, embedded, pass);
+  std::visit([&](const auto& options) { walk(options, weights, embedded, pass); }, model.options());
   return pass;
 }
 

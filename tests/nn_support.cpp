@@ -9,6 +9,12 @@
 
 namespace bridle::test {
 
+TransformerOptions transformer_options(const Model& model) {
+  return std::get<TransformerOptions>(model.options());
+}
+
+MlpOptions mlp_options(const Model& model) { return std::get<MlpOptions>(model.options()); }
+
 void expect_gradients(const std::function<at::Tensor()>& f, const std::vector<at::Tensor>& tensors) {
   const at::Tensor first = f();
   const at::Tensor weights = normal(first.sizes(), 99);
@@ -44,7 +50,7 @@ void Bench::randomize_(double deviation, uint64_t seed) {
   for (const Param& param : params) param.tensor.copy_(normal(param.tensor.sizes(), seed++).mul(deviation));
 }
 
-ModelOptions small_transformer() {
+TransformerOptions small_transformer() {
   return {.vocab_size = 11,
           .hidden_size = 16,
           .num_hidden_layers = 2,

@@ -12,25 +12,37 @@
 
 namespace bridle::test {
 
+// `resolved` of one kind of model.
+template <class Options>
+Options filled_in(const Options& options) {
+  return std::get<Options>(resolved(ModelOptions(options)));
+}
+
+TransformerOptions transformer_options(const Model& model);
+MlpOptions mlp_options(const Model& model);
+
 // Central differences in float64 of Σ r·f() along random directions of each tensor, against autograd.
 void expect_gradients(const std::function<at::Tensor()>& f, const std::vector<at::Tensor>& tensors);
 
 // Weights of a module that is tested by itself, in float64, so that finite differences mean something.
 struct Bench {
-  explicit Bench(const ModelOptions& model_options, at::ScalarType dtype = at::kDouble, uint64_t seed = 3)
-      : options(resolved(model_options)), weights(options, {.seed = seed, .dtype = dtype}, params) {}
+  explicit Bench(const TransformerOptions& model_options, at::ScalarType dtype = at::kDouble,
+                 uint64_t seed = 3)
+      : options(filled_in(model_options)),
+        weights(options.initialization, 2 * options.num_hidden_layers, {.seed = seed, .dtype = dtype},
+                params) {}
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
   std::vector<at::Tensor> tensors(const at::Tensor& x) const;
   void randomize_(double deviation, uint64_t seed = 5);  // every weight, the zero ones too
 
-  ModelOptions options;
+  TransformerOptions options;
   std::vector<Param> params;
   Weights weights;
   Pass pass{.dtype = at::kDouble};
 };
 
-ModelOptions small_transformer();
+TransformerOptions small_transformer();
 
 // Every weight normal, the ones that begin at zero too; float32.
 std::unique_ptr<Model> random_model(const ModelOptions& options, double deviation = 0.3, uint64_t seed = 1);

@@ -35,11 +35,11 @@ void import_words(const TemporaryData& data, size_t characters) {
 RunOptions small_run() {
   RunOptions options;
   options.data = {.name = "words", .sequence_length = 32, .batch_size = 8};
-  options.model = {.hidden_size = 32,
-                   .num_hidden_layers = 2,
-                   .num_attention_heads = 4,
-                   .softmax_scale = 2.0,
-                   .final_scale = 8.0};
+  options.model.transformer = {.hidden_size = 32,
+                               .num_hidden_layers = 2,
+                               .num_attention_heads = 4,
+                               .softmax_scale = 2.0,
+                               .final_scale = 8.0};
   options.optimizer.lr = 0.5;
   options.constraint.sigma_max = 2.0;
   options.training = {.steps = 20, .seed = 7, .log_every = 5, .evaluate_every = 10, .checkpoint_every = 5};

@@ -20,6 +20,7 @@
 //   sweep.h        many runs from one file
 #pragma once
 
+#include "bridle/architecture.h"
 #include "bridle/bound.h"
 #include "bridle/certify.h"
 #include "bridle/constraint.h"

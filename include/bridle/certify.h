@@ -34,6 +34,7 @@ struct StatedLayer {
   std::string name;
   StatedBound activation;
   StatedBound lipschitz;
+  int64_t width = 0;  // entries of a token or vector there; not part of the file
 };
 
 struct CertifiedBound {

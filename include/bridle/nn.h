@@ -13,56 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "bridle/architecture.h"
 #include "bridle/bound.h"
 #include "bridle/param.h"
 #include "bridle/random.h"
 
 namespace bridle {
-
-// ---- What a model is: the keys of [model] in a recipe and, but for `kind`, of config.json
-struct ModelOptions {
-  std::string kind = "transformer";  // transformer, or mlp
-
-  // mlp
-  std::vector<int64_t> hidden_sizes = {256, 256};
-  std::vector<int64_t> layer_sizes =
-      {};  // input and classes included; empty: made of the data's and hidden_sizes
-  std::string mlp_activation = "relu";  // between the layers: relu, maxmin
-  double input_bound = 1.0;  // RMS of every input: 1 for pixels in [0, 1], more where they are standardised
-
-  // transformer
-  int64_t vocab_size = 0;       // rows of the embedding and of the head
-  int64_t real_vocab_size = 0;  // the first so many are tokens, the others padding; 0: all
-  int64_t hidden_size = 256;
-  int64_t num_hidden_layers = 3;
-  int64_t num_attention_heads = 4;
-  int64_t intermediate_size = 0;        // 0: 4·hidden_size
-  int64_t max_position_embeddings = 0;  // 0: the sequence length of the data
-  std::string positions = "rope";       // rope, learned, none
-  double rope_theta = 10000.0;
-  std::string hidden_act = "gelu_tanh";  // gelu (erf), gelu_tanh, relu
-  double activation_divisor = 1.1289;
-  double softmax_scale = 1.0;  // logits are softmax_scale·q·k/d_h: 1 is the paper's, √d_h the usual one
-  double attention_output_scale = 1.0 / 3.0;
-  std::string residual = "convex";  // convex: (1 − α)x + αf(x); plain: x + f(x)
-  double attention_alpha = 0.0;     // 0: 1/(2·num_hidden_layers)
-  double mlp_alpha = 0.0;
-  bool position_bias = false;         // learned, per head and offset; free in the bound
-  int64_t position_bias_offsets = 0;  // the last one serves all that are farther; 0: max_position_embeddings
-  double position_bias_start =
-      0.0;  // head h of block b begins with this logit for the token h·dilation^b places back
-  int64_t position_bias_dilation = 1;
-  bool logit_bias = false;    // learned, added to the logits; free in the bound
-  std::string norm = "none";  // before each branch and the head: none, tanh, rms_norm, layer_norm
-  double norm_epsilon = 1e-5;
-  bool learnable_scales = false;  // attention output scale and final scale become parameters
-  bool bias = false;
-  bool tie_embeddings = false;  // the head is the embedding
-  double dropout = 0.0;
-  std::string initialization = "orthogonal";  // orthogonal: the paper's; normal: nanoGPT's
-
-  double final_scale = 1.0;
-};
 
 // Fills in what is 0 and refuses what cannot be. Throws InputError.
 ModelOptions resolved(ModelOptions options);
@@ -88,7 +44,7 @@ struct PhaseTimes {
 // Keys and values of the tokens that a transformer has read, by layer: the next pass goes on after them.
 struct KeyValueCache {
   struct Layer {
-    at::Tensor keys = {}, values = {};  // [B, H, length, h], turned by their positions
+    at::Tensor keys = {}, values = {};  // [B, G, length, h], rotated by their positions; G heads
   };
   std::vector<Layer> layers = {};
   int64_t length = 0;
@@ -121,9 +77,9 @@ class ErrorWalk;
 
 // Where the norms of weights come from: measured and proved, the caps in force, or a certificate. All are ordinary
 // spectral norms and never too small. Throws PromiseError where one cannot be established.
-class Norms {
+class NormSource {
  public:
-  virtual ~Norms() = default;
+  virtual ~NormSource() = default;
   virtual UpperBound matrix(const Param& weight) = 0;
   virtual std::vector<UpperBound> heads(const Param& weight, int64_t heads) = 0;  // of equal row blocks
   // σ(D·W), D scaling the row blocks.
@@ -142,11 +98,12 @@ class Norms {
   virtual std::vector<UpperBound> euclidean_heads(const Param& vector, int64_t heads) = 0;
 };
 
-std::unique_ptr<Norms> measured_norms();  // verified, from the weights as they are
+std::unique_ptr<NormSource> measured_norms();  // verified, from the weights as they are
 
 struct LayerBound {
   std::string name;
   Bound bound;
+  int64_t width = 0;  // entries of a token or vector there
 };
 
 // The neighbourhood of given inputs: what their activations were, by layer, and how far an input may move from them.
@@ -156,18 +113,44 @@ struct Neighbourhood {
 };
 
 struct Walk {
-  explicit Walk(Norms& source, const Neighbourhood* near = nullptr) : norms(source), neighbourhood(near) {}
-  Norms& norms;
+  explicit Walk(NormSource& source, const Neighbourhood* near = nullptr)
+      : norms(source), neighbourhood(near) {}
+  NormSource& norms;
   const Neighbourhood* neighbourhood;  // null: the whole domain
   std::vector<LayerBound> layers = {};
   UpperBound trunk = {};          // stretch up to the head's input
   UpperBound largest_logit = {};  // stretch from the input's RMS norm to any one logit
 
   // After a layer; near given inputs the activation is also at most theirs and what the radius has become.
-  Bound pass(const std::string& name, Bound bound);
+  Bound record(const std::string& name, Bound bound, int64_t width);
 };
 
 // ---- Models
+
+// What a model takes and what it gives.
+struct ModelShape {
+  InputKind input = InputKind::tokens;
+  int64_t size = 0;     // entries of an embedded token, or of a vector
+  int64_t longest = 1;  // tokens in a sequence; 1 for vectors
+  int64_t outputs = 0;  // logits: one per real token, or per class
+};
+
+// FLOP of matrix products, for one token or vector.
+struct ModelFlop {
+  double forward = 0.0;
+  double backward = 0.0;
+};
+
+struct BatchShape {
+  int64_t size = 1;
+  int64_t length = 1;  // of a sequence; 1 for vectors
+};
+
+// Bytes that a training pass needs besides weights and gradients; an estimate.
+struct PassMemory {
+  double packed = 0.0;  // weights in the layout of the fused pass, and sums of their gradients
+  double activations = 0.0;
+};
 
 class Model {
  public:
@@ -184,8 +167,11 @@ class Model {
   virtual at::Tensor embed(const at::Tensor& inputs, Pass& pass) const = 0;
   virtual at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const = 0;
 
-  // Forward, loss and (if wanted) backward in one fused pass, where there is one for this model, this device and such a pass, in
-  // bfloat16. Its twin is `forward` with LibTorch's gradients.
+  // Why passes like this one are not fused, in words for the user; empty where they are, on a CPU.
+  virtual std::string why_not_fused(const Pass& pass) const = 0;
+
+  // Forward, loss and (if wanted) backward in one fused pass, where there is one for this model, this device and such a pass.
+  // Its twin is `forward` with LibTorch's gradients.
   virtual std::optional<LossAndGradients> fused_loss(const at::Tensor& /*inputs*/,
                                                      const at::Tensor& /*targets*/, const Pass& /*pass*/,
                                                      bool /*gradients*/) const {
@@ -200,21 +186,26 @@ class Model {
 
   // The smallest domain that holds every input that the model can be given: the largest row of the embedding, or 1 for
   // pixels between 0 and 1.
-  virtual UpperBound input_bound(Norms& norms) const = 0;
+  virtual UpperBound input_bound(NormSource& norms) const = 0;
 
   // The rows that make the logits, one a class or real token, without the final scale; and that scale.
   virtual at::Tensor logit_rows() const = 0;
   virtual double logit_scale() const = 0;
 
-  const ModelOptions& options() const { return options_; }
+  virtual ModelOptions options() const = 0;  // resolved
+  virtual ModelShape shape() const = 0;
+  virtual ModelFlop flop(int64_t length) const = 0;
+  virtual PassMemory memory(const BatchShape& batch, const Pass& pass, int threads) const = 0;
+
+  // What a certificate may speak of: the params, and a head that is the embedding under a name of its own.
+  virtual std::vector<Param> certified_weights() const { return params_; }
 
   // Named as in Hugging Face's layout, in the order in which the signal meets them.
   const std::vector<Param>& params() const { return params_; }
 
  protected:
-  explicit Model(ModelOptions options) : options_(std::move(options)) {}
-  bool fusible(const Pass& pass) const;  // bfloat16, nothing recorded; float32 weights on a CPU
-  ModelOptions options_;
+  Model() = default;
+  bool can_fuse(const Pass& pass) const;  // and the weights are float32 on a CPU
   std::vector<Param> params_;
 };
 
@@ -226,5 +217,8 @@ std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uin
 // for a weight that it does not give.
 using WeightSource = std::function<at::Tensor(const std::string& name, at::IntArrayRef shape)>;
 std::unique_ptr<Model> make_model_from(const WeightSource& source, const ModelOptions& options);
+
+// Without values: nothing is allocated, and it answers all that does not depend on them.
+std::unique_ptr<Model> outline(const ModelOptions& options);
 
 }  // namespace bridle

@@ -38,7 +38,8 @@ struct Param {
   std::string name = {};
   Tensor tensor = {};  // may be a view, for example of rows in a fused qkv matrix
   Role role = Role::linear;
-  int64_t blocks = 1;   // equal row blocks, each constrained and orthogonalised for itself (heads)
+  int64_t heads = 1;    // equal row blocks that belong to heads of attention
+  int64_t blocks = 1;   // equal row blocks, each constrained and orthogonalised for itself
   int64_t fan_in = 0;   // 0: the tensor's columns
   int64_t fan_out = 0;  // 0: the tensor's rows
   double mass = 1.0;    // relative to the other weights of its group: how much of the learning rate it gets

@@ -64,7 +64,7 @@ struct TrainingOptions {
 
 struct RunOptions {
   DataOptions data = {};
-  ModelOptions model = {};
+  ModelRecipe model = {};
   OptimizerOptions optimizer = {};
   ScheduleOptions schedule = {};
   ConstraintSettings constraint = {};

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/settings.h"
 #include "bridle/error.h"
 
 namespace bridle {
@@ -78,6 +79,14 @@ class FlawFinder : public nlohmann::json_sax<Json> {
   std::optional<std::string> flaw_;
 };
 
+struct SettingValue {
+  Json operator()(const Choice& choice) const { return choice.chosen(); }
+  template <class T>
+  Json operator()(const T* value) const {
+    return *value;
+  }
+};
+
 }  // namespace
 
 std::optional<std::string> json_flaw(std::string_view text) {
@@ -108,6 +117,8 @@ bool same_json(const Json& a, const Json& b) {
   if (a.is_array()) return std::equal(a.begin(), a.end(), b.begin(), same_json);
   return a == b;
 }
+
+Json json_of(const Setting& setting) { return std::visit(SettingValue{}, setting.place); }
 
 std::string shown(const Json& value) {
   return cut(value.dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -24,6 +24,10 @@ nlohmann::ordered_json parse_json(std::string_view text, const char* operation, 
 // Equal in every key, value and type: 1 and 1.0 differ, the order of keys does not matter.
 bool same_json(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b);
 
+// The value of a setting; a choice is its word.
+struct Setting;
+nlohmann::ordered_json json_of(const Setting& setting);
+
 // A value for an error's message, cut where it is long.
 std::string shown(const nlohmann::ordered_json& value);
 

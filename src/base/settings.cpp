@@ -27,7 +27,8 @@ const Setting& find(const Settings& settings, const std::string& key, const std:
 
 const char* type_name(const Setting::Place& place) {
   constexpr const char* names[] = {"true or false", "an integer", "a nonnegative integer",
-                                   "a number",      "a string",   "a list of integers"};
+                                   "a number",      "a string",   "a list of integers",
+                                   "a word"};
   return names[place.index()];
 }
 
@@ -60,6 +61,10 @@ struct Store {
     *out = std::move(values);
     return true;
   }
+  bool operator()(const Choice& out) const {
+    const auto text = node.value_exact<std::string>();
+    return text && out.choose(*text);
+  }
   template <class T>
   static bool take(const std::optional<T>& value, T* out) {
     if (value) *out = *value;
@@ -76,9 +81,14 @@ std::string text_of(const toml::node& node) {
 void store(const Settings& settings, const std::string& key, const toml::node& node,
            const std::string& origin) {
   const Setting& setting = find(settings, key, origin);
-  if (!std::visit(Store{node}, setting.place))
+  if (!std::visit(Store{node}, setting.place)) {
+    if (const auto* choice = std::get_if<Choice>(&setting.place))
+      throw InputError("settings", fmt::format("{}: {} must be one of {}, got {}", origin, key,
+                                               choice->words(), text_of(node)));
     throw InputError("settings", fmt::format("{}: {} = {} is not {}", origin, key, text_of(node),
                                              type_name(setting.place)));
+  }
+  for (const Setting::Place& copy : setting.copies) std::visit(Store{node}, copy);
 }
 
 void store_table(const Settings& settings, const toml::table& table, const std::string& prefix,
@@ -95,6 +105,21 @@ void store_table(const Settings& settings, const toml::table& table, const std::
 
 }  // namespace
 
+bool Choice::choose(std::string_view text) const {
+  for (int i = 0; word(i) != nullptr; ++i) {
+    if (text != word(i)) continue;
+    set(place, i);
+    return true;
+  }
+  return false;
+}
+
+std::string Choice::words() const {
+  std::string list;
+  for (int i = 0; word(i) != nullptr; ++i) list += (i == 0 ? "" : ", ") + std::string(word(i));
+  return list;
+}
+
 std::set<std::string> read_toml(const Settings& settings, std::string_view text, const std::string& origin) {
   std::set<std::string> named;
   store_table(settings, parse_toml(text, "settings", origin), "", origin, named);
@@ -109,11 +134,10 @@ void set_value(const Settings& settings, const std::string& assignment) {
   const std::string key = assignment.substr(0, equals);
   const std::string value = assignment.substr(equals + 1);
   const Setting& setting = find(settings, key, origin);
-  if (auto* const* text = std::get_if<std::string*>(&setting.place);
-      text != nullptr && !value.starts_with('"') && !value.starts_with('\'')) {
-    **text = value;
-    return;
-  }
+  const bool is_text =
+      std::holds_alternative<std::string*>(setting.place) || std::holds_alternative<Choice>(setting.place);
+  if (is_text && !value.starts_with('"') && !value.starts_with('\''))
+    return store(settings, key, toml::value<std::string>(value), origin);
   if (value.find('\n') != std::string::npos)
     throw InputError("settings", fmt::format("{}: a value is one line", origin));
   store(settings, key, *parse_toml("value = " + value, "settings", origin).get("value"), origin);
@@ -136,6 +160,10 @@ std::string value_text(const Setting& setting) {
     }
     std::string operator()(const std::vector<int64_t>* value) const {
       return fmt::format("[{}]", fmt::join(*value, ", "));
+    }
+    std::string operator()(const Choice& choice) const {
+      const std::string chosen = choice.chosen();
+      return (*this)(&chosen);
     }
   };
   return std::visit(Text{}, setting.place);

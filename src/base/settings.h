@@ -11,11 +11,32 @@
 
 namespace bridle {
 
+// An enum behind its words (base/words.h).
+struct Choice {
+  void* place;
+  const char* (*word)(int value);  // null past the last
+  int (*get)(const void* place);
+  void (*set)(void* place, int value);
+
+  std::string chosen() const { return word(get(place)); }
+  bool choose(std::string_view text) const;  // false, and nothing is changed, where there is no such word
+  std::string words() const;                 // all of them, for help and errors
+};
+
+template <class Enum>
+Choice choice(Enum* place) {
+  return {place, [](int value) { return word(static_cast<Enum>(value)); },
+          [](const void* from) { return static_cast<int>(*static_cast<const Enum*>(from)); },
+          [](void* to, int value) { *static_cast<Enum*>(to) = static_cast<Enum>(value); }};
+}
+
 struct Setting {
-  using Place = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::vector<int64_t>*>;
+  using Place =
+      std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::vector<int64_t>*, Choice>;
   std::string key;  // "section.name"
   Place place;
   std::string help;
+  std::vector<Place> copies = {};  // get the same value: keys that two kinds of model share
 };
 
 using Settings = std::vector<Setting>;

@@ -40,7 +40,7 @@ Budget::Budget(const Model& model, const std::vector<Param>& params, const Budge
     : model_(model), params_(params), options_(options), seen_(params.size()), prices_(params.size()) {
   if (!(options.lipschitz > 0.0 && std::isfinite(options.lipschitz)))
     throw InputError("budget", fmt::format("--lipschitz {}; it is a positive number", options.lipschitz));
-  if (!(options.embedding_cap > 0.0) && model.options().kind != "mlp")
+  if (!(options.embedding_cap > 0.0) && model.shape().input == InputKind::tokens)
     throw InputError("budget",
                      "a budget needs a cap of the embedding: set constraint.embedding_cap, 1 by default");
   const UpperBound least = bound_of(uniform(kLeastCap));

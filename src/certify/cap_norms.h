@@ -7,7 +7,7 @@
 
 namespace bridle {
 
-class CapNorms : public Norms {
+class CapNorms : public NormSource {
  public:
   // Params with the row blocks that are capped for themselves, and a cap each, in RMS→RMS units (the RMS of a row for
   // tables); 0: nothing caps it.

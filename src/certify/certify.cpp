@@ -24,7 +24,7 @@ struct Walked {
 };
 
 // Every matrix states its norm, whether the walk needs it or not. The head's was asked for, for the rows that count.
-void ask_for_every_norm(const Model& model, Norms& norms) {
+void ask_for_every_norm(const Model& model, NormSource& norms) {
   for (const Param& param : model.params())
     if (is_matrix(param.role) && param.role != Role::head) norms.matrix(param);
 }
@@ -62,8 +62,8 @@ CertifiedBound stated(const Walked& walked, double attack_radius, const Recordin
                         .weights = norms.facts(),
                         .trunk = walked.walk.trunk};
   for (const LayerBound& layer : walked.walk.layers)
-    result.layers.push_back(
-        {layer.name, StatedBound::of(layer.bound.activation), StatedBound::of(layer.bound.lipschitz)});
+    result.layers.push_back({layer.name, StatedBound::of(layer.bound.activation),
+                             StatedBound::of(layer.bound.lipschitz), layer.width});
   return result;
 }
 
@@ -138,8 +138,7 @@ std::vector<std::string> check_bound(const Model& model, const CertifiedBound& s
   compare("lipschitz", stated.lipschitz, output.lipschitz);
   norms.refuse_unproved();
   std::set<std::string> names;
-  for (const Param& param : model.params()) names.insert(param.name);
-  if (model.options().tie_embeddings) names.insert("lm_head.weight");
+  for (const Param& param : model.certified_weights()) names.insert(param.name);
   for (const WeightFacts& facts : stated.weights)
     if (!names.contains(facts.name))
       refuse(fmt::format("an entry is about {}, which the model does not have", facts.name));

@@ -30,7 +30,8 @@ std::set<std::string> parse(const std::string& text) {
 
 }  // namespace
 
-ModelOptions chosen_for_budget(ModelOptions model, const std::string& keys) {
+ModelRecipe chosen_for_budget(ModelRecipe recipe, const std::string& keys) {
+  TransformerOptions& model = recipe.transformer;
   const std::set<std::string> chosen = parse(keys);
   if (chosen.contains("position_bias")) model.position_bias = true;
   if (chosen.contains("logit_bias")) model.logit_bias = true;
@@ -39,8 +40,8 @@ ModelOptions chosen_for_budget(ModelOptions model, const std::string& keys) {
   if (chosen.contains("attention_alpha")) model.attention_alpha = 0.5;
   if (chosen.contains("mlp_alpha")) model.mlp_alpha = 0.5;
   if (chosen.contains("num_hidden_layers")) model.num_hidden_layers = 2;
-  if (chosen.contains("final_scale")) model.final_scale = 1.0;
-  return model;
+  if (chosen.contains("final_scale")) model.final_scale = recipe.mlp.final_scale = 1.0;
+  return recipe;
 }
 
 }  // namespace bridle

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "bridle/nn.h"
+#include "bridle/architecture.h"
 
 namespace bridle {
 
 // `keys` are keys of the model, separated by commas or spaces; "all"; empty: nothing is chosen. Throws InputError, naming
 // the nearest known one, for a key that a budget cannot choose.
-ModelOptions chosen_for_budget(ModelOptions model, const std::string& keys);
+ModelRecipe chosen_for_budget(ModelRecipe recipe, const std::string& keys);
 
 }  // namespace bridle

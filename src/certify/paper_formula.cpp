@@ -11,22 +11,23 @@
 namespace bridle {
 namespace {
 
-void check_defined(const ModelOptions& options) {
+void check_defined(const TransformerOptions& options) {
   const auto refuse = [](bool condition, const char* what) {
     if (condition)
       throw InputError("paper formula",
                        fmt::format("it is not defined for a model with {}; the sound bound is", what));
   };
-  refuse(options.norm != "none", "norm layers");
-  refuse(options.residual != "convex", "plain residuals");
+  refuse(options.norm != NormLayer::none, "norm layers");
+  refuse(options.residual != ResidualKind::convex, "plain residuals");
   refuse(options.bias, "biases");
   refuse(options.tie_embeddings, "tied embeddings");
-  refuse(options.positions == "learned", "learned positions");
+  refuse(options.positions == PositionKind::learned, "learned positions");
   refuse(options.learnable_scales, "learned scales");
+  refuse(options.num_key_value_heads != options.num_attention_heads, "fewer heads of keys and values");
 }
 
 // σ(W)·√(in/out).
-UpperBound rms_norm(const Param& weight, Norms& norms) {
+UpperBound rms_norm(const Param& weight, NormSource& norms) {
   return norms.matrix(weight) * root_of_ratio(weight.tensor.size(1), weight.tensor.size(0));
 }
 
@@ -34,9 +35,26 @@ UpperBound through_residual(double alpha, const UpperBound& branch) {
   return UpperBound(next_up(std::abs(1.0 - alpha))) + UpperBound(std::abs(alpha)) * branch;
 }
 
+// The scalars of a model that the formula knows.
+struct Scalars {
+  explicit Scalars(const MlpOptions& options) : final_scale(options.final_scale) {}
+  explicit Scalars(const TransformerOptions& options)
+      : softmax_scale(options.softmax_scale),
+        attention_output_scale(options.attention_output_scale),
+        activation_divisor(options.activation_divisor),
+        attention_alpha(options.attention_alpha),
+        mlp_alpha(options.mlp_alpha),
+        final_scale(options.final_scale) {
+    check_defined(options);
+  }
+  double softmax_scale = 1.0, attention_output_scale = 1.0, activation_divisor = 1.0;
+  double attention_alpha = 0.0, mlp_alpha = 0.0;
+  double final_scale;
+};
+
 class Formula {
  public:
-  Formula(const ModelOptions& options, Norms& norms) : options_(options), norms_(norms) {}
+  Formula(const Scalars& scalars, NormSource& norms) : scalars_(scalars), norms_(norms) {}
 
   // Weights come in the order of the signal; a layer is complete with its last one.
   void meet(const Param& weight) {
@@ -53,17 +71,22 @@ class Formula {
         gain_ = rms_norm(weight, norms_);
         break;
       case Role::attention_output:
-        attention(gain_ * rms_norm(weight, norms_) * std::abs(options_.attention_output_scale));
+        attention(gain_ * rms_norm(weight, norms_) * std::abs(scalars_.attention_output_scale));
         break;
       case Role::mlp_down:
-        feed_forward(gain_ * rms_norm(weight, norms_) / options_.activation_divisor);
+        feed_forward(gain_ * rms_norm(weight, norms_) / scalars_.activation_divisor);
         break;
       case Role::linear:
       case Role::head:
         lipschitz_ *= rms_norm(weight, norms_);
         break;
-      default:
-        break;  // position biases are constant in the logits
+      case Role::position_bias:
+      case Role::logit_bias:
+        break;  // constant in the logits
+      case Role::position_embedding:
+      case Role::bias:
+      case Role::gain:
+        break;  // refused before
     }
   }
 
@@ -71,20 +94,20 @@ class Formula {
 
  private:
   void attention(const UpperBound& gain) {
-    const UpperBound stretch = gain * std::abs(options_.softmax_scale) *
+    const UpperBound stretch = gain * std::abs(scalars_.softmax_scale) *
                                (UpperBound(1.0) + UpperBound(2.0) * activation_ * activation_ * content_);
-    lipschitz_ *= through_residual(options_.attention_alpha, stretch);
-    activation_ *= through_residual(options_.attention_alpha, gain);
+    lipschitz_ *= through_residual(scalars_.attention_alpha, stretch);
+    activation_ *= through_residual(scalars_.attention_alpha, gain);
     content_ = 1.0;
   }
 
   void feed_forward(const UpperBound& gain) {
-    lipschitz_ *= through_residual(options_.mlp_alpha, gain);
-    activation_ *= through_residual(options_.mlp_alpha, gain);
+    lipschitz_ *= through_residual(scalars_.mlp_alpha, gain);
+    activation_ *= through_residual(scalars_.mlp_alpha, gain);
   }
 
-  const ModelOptions& options_;
-  Norms& norms_;
+  Scalars scalars_;
+  NormSource& norms_;
   UpperBound lipschitz_ = 1.0;
   UpperBound activation_ = 1.0;
   UpperBound content_ = 1.0;  // ‖W_Q‖·‖W_K‖ of the attention that the signal is in
@@ -93,12 +116,11 @@ class Formula {
 
 }  // namespace
 
-UpperBound paper_formula(const Model& model, Norms& norms, FinalScale scale) {
-  if (model.options().kind == "transformer") check_defined(model.options());
-  Formula formula(model.options(), norms);
+UpperBound paper_formula(const Model& model, NormSource& norms, FinalScale scale) {
+  const Scalars scalars = std::visit([](const auto& options) { return Scalars(options); }, model.options());
+  Formula formula(scalars, norms);
   for (const Param& weight : model.params()) formula.meet(weight);
-  const double factor = scale == FinalScale::counted ? std::abs(model.options().final_scale) : 1.0;
-  return formula.result() * factor;
+  return formula.result() * (scale == FinalScale::counted ? std::abs(scalars.final_scale) : 1.0);
 }
 
 }  // namespace bridle

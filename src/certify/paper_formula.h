@@ -14,6 +14,6 @@ namespace bridle {
 // the norms and the final scale. Throws InputError for models that the paper has no formula for. `FinalScale::forgotten` leaves the
 // final scale out, as the paper's code does: published figures are such ones, and a large scale then makes any of them small.
 enum class FinalScale { counted, forgotten };
-UpperBound paper_formula(const Model& model, Norms& norms, FinalScale scale = FinalScale::counted);
+UpperBound paper_formula(const Model& model, NormSource& norms, FinalScale scale = FinalScale::counted);
 
 }  // namespace bridle

@@ -33,7 +33,8 @@ enum class Measure { rms, largest_entry };
 // MLPs that found a stretch about a fifth larger.
 constexpr double kClosest = 1e-4;
 std::array<double, 3> stages(const Model& model) {
-  return model.options().kind == "mlp" ? std::array{0.9, 0.3, kClosest} : std::array{0.1, 1e-2, kClosest};
+  return model.shape().input == InputKind::vectors ? std::array{0.9, 0.3, kClosest}
+                                                   : std::array{0.1, 1e-2, kClosest};
 }
 
 // Tried for the result; below these float64's rounding would be seen.

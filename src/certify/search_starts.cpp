@@ -29,18 +29,25 @@ Leading leading(const at::Tensor& weight, int64_t blocks) {
   return {top.sigma.to(at::kDouble), top.right.to(at::kDouble)};
 }
 
+// Of what serves each of so many query heads.
+Leading leading_heads(const Param& weight, int64_t heads) {
+  const Leading own = leading(weight.tensor, weight.heads);
+  const int64_t served = heads / weight.heads;
+  return {own.norms.repeat_interleave(served), own.right.repeat_interleave(served, 0)};
+}
+
 struct Layer {
-  at::Tensor query, key, value, up;
+  Param query, key, value, up;
 };
 
 std::vector<Layer> layers_of(const Model& model) {
   std::vector<Layer> layers;
   for (const Param& param : model.params()) {
     if (param.role == Role::query) layers.emplace_back();
-    if (param.role == Role::query) layers.back().query = param.tensor;
-    if (param.role == Role::key) layers.back().key = param.tensor;
-    if (param.role == Role::value) layers.back().value = param.tensor;
-    if (param.role == Role::mlp_up) layers.back().up = param.tensor;
+    if (param.role == Role::query) layers.back().query = param;
+    if (param.role == Role::key) layers.back().key = param;
+    if (param.role == Role::value) layers.back().value = param;
+    if (param.role == Role::mlp_up) layers.back().up = param;
   }
   return layers;
 }
@@ -49,11 +56,11 @@ std::vector<Layer> layers_of(const Model& model) {
 class TransformerStarts {
  public:
   TransformerStarts(const Model& model, int64_t length)
-      : heads_(model.options().num_attention_heads), length_(length), layers_(layers_of(model)) {
+      : length_(length), layers_(layers_of(model)), heads_(layers_.front().query.heads) {
     for (size_t l = 0; l < layers_.size(); ++l) {
-      const at::Tensor content = leading(layers_[l].query, heads_)
-                                     .norms.mul(leading(layers_[l].key, heads_).norms)
-                                     .mul(leading(layers_[l].value, heads_).norms);
+      const at::Tensor content = leading_heads(layers_[l].query, heads_)
+                                     .norms.mul(leading_heads(layers_[l].key, heads_).norms)
+                                     .mul(leading_heads(layers_[l].value, heads_).norms);
       for (int64_t h = 0; h < heads_; ++h) places_.push_back({content[h].item<double>(), l, h});
     }
     std::stable_sort(places_.begin(), places_.end(),
@@ -68,7 +75,7 @@ class TransformerStarts {
     const at::Tensor read = keys_and_values(layer)[place.head];
     at::Tensor x = at::zeros({length_, read.size(0)}, at::kDouble);
     for (int64_t t = 0; t < length_; ++t) x[t].copy_(t % 2 == 0 ? read : read.neg());
-    if (length_ > 2) x[length_ - 1].copy_(leading(layer.query, heads_).right[place.head]);
+    if (length_ > 2) x[length_ - 1].copy_(leading_heads(layer.query, heads_).right[place.head]);
     return x;
   }
 
@@ -78,13 +85,13 @@ class TransformerStarts {
     const at::Tensor read = keys_and_values(layer);
     at::Tensor x = at::zeros({length_, read.size(1)}, at::kDouble);
     for (int64_t t = 0; t < length_; ++t) x[t].copy_(read[t % heads_].mul(t / heads_ % 2 == 0 ? 1.0 : -1.0));
-    if (length_ > 1) x[length_ - 1].copy_(leading(layer.query, 1).right[0]);
+    if (length_ > 1) x[length_ - 1].copy_(leading(layer.query.tensor, 1).right[0]);
     return x;
   }
 
   // One direction in all sizes: GeLU is steepest at √2.
   at::Tensor feed_forward(size_t turn) const {
-    const at::Tensor up = leading(layers_[turn % layers_.size()].up, 1).right[0];
+    const at::Tensor up = leading(layers_[turn % layers_.size()].up.tensor, 1).right[0];
     std::vector<at::Tensor> tokens;
     for (int64_t t = 0; t < length_; ++t)
       tokens.push_back(up.mul(static_cast<double>(t + 1) / static_cast<double>(length_)));
@@ -100,17 +107,18 @@ class TransformerStarts {
 
   // [H, d]: what both keys and values of a head see well.
   at::Tensor keys_and_values(const Layer& layer) const {
-    const auto balanced = [this](const at::Tensor& weight) {
-      return row_blocks(weight, heads_)
-          .div(leading(weight, heads_).norms.clamp_min(1e-300).view({heads_, 1, 1}));
+    const auto balanced = [this](const Param& weight) {
+      return row_blocks(weight.tensor, weight.heads)
+          .repeat_interleave(heads_ / weight.heads, 0)
+          .div(leading_heads(weight, heads_).norms.clamp_min(1e-300).view({heads_, 1, 1}));
     };
     const at::Tensor both = at::cat({balanced(layer.key), balanced(layer.value)}, 1);
     return leading(both.reshape({-1, both.size(2)}), heads_).right;
   }
 
-  int64_t heads_;
   int64_t length_;
   std::vector<Layer> layers_;
+  int64_t heads_;
   std::vector<Place> places_;
 };
 
@@ -133,8 +141,8 @@ at::Tensor random_start(at::IntArrayRef shape, const SearchOptions& options, uin
 }  // namespace
 
 at::Tensor search_starts(const Model& model, const SearchOptions& options) {
-  const bool tokens = model.options().kind == "transformer";
-  const int64_t size = tokens ? model.options().hidden_size : model.options().layer_sizes.front();
+  const bool tokens = model.shape().input == InputKind::tokens;
+  const int64_t size = model.shape().size;
   const std::vector<int64_t> shape =
       tokens ? std::vector<int64_t>{options.sequence_length, size} : std::vector<int64_t>{size};
   std::optional<TransformerStarts> structured;

@@ -14,7 +14,7 @@ namespace {
 enum class Kind : uint8_t { letter, number, space, other, unknown };
 
 Kind kind_by_category(char32_t value) {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(value))) {
+  switch (static_cast<int>(utf8proc_category(static_cast<utf8proc_int32_t>(value)))) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:

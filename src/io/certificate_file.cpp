@@ -21,16 +21,11 @@ Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : 
 [[noreturn]] void refuse(const std::string& what) { throw PromiseError("check", what); }
 
 std::string dtype_name(const Model& model) {
-  switch (model.params().front().tensor.scalar_type()) {
-    case at::kFloat:
-      return "F32";
-    case at::kBFloat16:
-      return "BF16";
-    case at::kHalf:
-      return "F16";
-    default:
-      throw PromiseError("certify", "bounds are for weights in float32, bfloat16 or float16");
-  }
+  const at::ScalarType type = model.params().front().tensor.scalar_type();
+  if (type == at::kFloat) return "F32";
+  if (type == at::kBFloat16) return "BF16";
+  if (type == at::kHalf) return "F16";
+  throw PromiseError("certify", "bounds are for weights in float32, bfloat16 or float16");
 }
 
 Json layers_json(const CertifiedBound& bound) {

@@ -29,14 +29,6 @@ constexpr const char* kMlpType = "bridle_mlp";
 const std::set<std::string> kForeignTexts{"torch_dtype", "transformers_version", "bridle_version"};
 constexpr const char* kForeignList = "architectures";
 
-struct ToJson {
-  Json operator()(const std::vector<int64_t>* value) const { return *value; }
-  template <class T>
-  Json operator()(const T* value) const {
-    return *value;
-  }
-};
-
 // Stores a JSON value; false where it is of another type.
 struct FromJson {
   const Json& value;
@@ -45,6 +37,9 @@ struct FromJson {
   bool operator()(uint64_t* out) const { return value.is_number_unsigned() && take(out); }
   bool operator()(double* out) const { return value.is_number() && take(out); }
   bool operator()(std::string* out) const { return value.is_string() && take(out); }
+  bool operator()(const Choice& out) const {
+    return value.is_string() && out.choose(value.get_ref<const std::string&>());
+  }
   bool operator()(std::vector<int64_t>* out) const {
     return value.is_array() &&
            std::all_of(value.begin(), value.end(), [](const Json& e) { return e.is_number_integer(); }) &&
@@ -57,12 +52,12 @@ struct FromJson {
   }
 };
 
-// The keys that belong to a model of this kind.
-bool belongs(const std::string& key, const std::string& kind) {
-  static const std::set<std::string> mlp{"layer_sizes", "mlp_activation", "input_bound"};
-  static const std::set<std::string> both{"final_scale", "initialization"};
-  if (key == "kind" || key == "hidden_sizes") return false;
-  return both.contains(key) || mlp.contains(key) == (kind == "mlp");
+const char* type_of(const ModelOptions& options) {
+  struct Type {
+    const char* operator()(const MlpOptions&) const { return kMlpType; }
+    const char* operator()(const TransformerOptions&) const { return kTransformerType; }
+  };
+  return std::visit(Type{}, options);
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
@@ -135,10 +130,8 @@ std::unique_ptr<Model> empty_model(const ModelOptions& options, const std::vecto
 }  // namespace
 
 nlohmann::ordered_json config_of(ModelOptions options) {
-  Json config{{"model_type", options.kind == "mlp" ? kMlpType : kTransformerType}};
-  for (const Setting& setting : model_settings(options)) {
-    if (belongs(setting.key, options.kind)) config[setting.key] = std::visit(ToJson{}, setting.place);
-  }
+  Json config{{"model_type", type_of(options)}};
+  for (const Setting& setting : model_settings(options)) config[setting.key] = json_of(setting);
   return config;
 }
 
@@ -160,7 +153,10 @@ ModelOptions options_from(const nlohmann::ordered_json& config, const std::files
   if (type != kTransformerType && type != kMlpType)
     refuse(path, fmt::format("model_type is {}; Bridle reads \"{}\" and \"{}\"", shown(type),
                              kTransformerType, kMlpType));
-  options.kind = type == kMlpType ? "mlp" : "transformer";
+  if (type == kMlpType)
+    options = MlpOptions{};
+  else
+    options = TransformerOptions{};
   const Settings settings = model_settings(options);
   std::vector<std::string> known;
   for (const Setting& setting : settings) known.push_back(setting.key);
@@ -168,10 +164,12 @@ ModelOptions options_from(const nlohmann::ordered_json& config, const std::files
     if (is_foreign(key, value, path)) continue;
     const auto setting =
         std::find_if(settings.begin(), settings.end(), [&k = key](const Setting& s) { return s.key == k; });
-    if (setting == settings.end() || !belongs(key, options.kind))
+    if (setting == settings.end())
       refuse(path, fmt::format("there is no key {}{}", in_quotes(key), suggestion(key, known)));
-    if (!std::visit(FromJson{value}, setting->place))
-      refuse(path, fmt::format("{} = {} is of the wrong type", key, shown(value)));
+    if (std::visit(FromJson{value}, setting->place)) continue;
+    if (const auto* choice = std::get_if<Choice>(&setting->place))
+      refuse(path, fmt::format("{} must be one of {}, got {}", key, choice->words(), shown(value)));
+    refuse(path, fmt::format("{} = {} is of the wrong type", key, shown(value)));
   }
   return resolved(options);
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "bridle/architecture.h"
 #include "kernels/cpu.h"
 #include "kernels/matmul_amx.h"
 
@@ -19,8 +20,6 @@ using Bfloat16 = uint16_t;
 [[gnu::always_inline]] constexpr int64_t packed_size(int64_t lines, int64_t depth) {
   return lines * depth / 2;
 }
-
-enum class ActivationKind { gelu, gelu_tanh, relu, maxmin };
 
 // What becomes of factor·(left·right), block by block, while it is in the cache:
 enum class Epilogue {

@@ -36,6 +36,11 @@ BRIDLE_INLINE ValueAndSlope gelu(Floats x, float share) {
   return {share * x * phi, share * (phi + x * bell * 0.39894228F)};
 }
 
+BRIDLE_INLINE ValueAndSlope relu(Floats x, float share) {
+  const Floats zero = splat(0.0F);
+  return {x <= 0.0F ? zero : share * x, x <= 0.0F ? zero : share + 0.0F * x};  // NaN stays
+}
+
 BRIDLE_INLINE Floats neighbours(Floats x) { return __builtin_shuffle(x, count_up(0) ^ 1); }
 
 // The larger of each pair comes first. A pair with NaN changes places as a whole, so that NaN stays.
@@ -48,16 +53,17 @@ BRIDLE_INLINE Floats unsorted(Floats x, Floats stays) { return stays > 0.5F ? x 
 
 template <ActivationKind kind>
 BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
-  if constexpr (kind == ActivationKind::maxmin) {
-    return maxmin(x * share);
-  } else if constexpr (kind == ActivationKind::relu) {
-    const Floats zero = splat(0.0F);
-    return {x <= 0.0F ? zero : share * x, x <= 0.0F ? zero : share + 0.0F * x};  // NaN stays
-  } else if constexpr (kind == ActivationKind::gelu) {
-    return gelu(x, share);
-  } else {
-    return gelu_tanh(x, share);
+  switch (kind) {
+    case ActivationKind::gelu:
+      return gelu(x, share);
+    case ActivationKind::gelu_tanh:
+      return gelu_tanh(x, share);
+    case ActivationKind::relu:
+      return relu(x, share);
+    case ActivationKind::maxmin:
+      return maxmin(x * share);
   }
+  __builtin_unreachable();
 }
 
 // A row of a block: 32 results, a whole cache line in bfloat16.

@@ -2,23 +2,20 @@
 // |GeLU(x)| ≤ |x|: docs/theory/modules.md, statements 2 and 3. MaxMin sorts every pair of neighbours, the larger first.
 #pragma once
 
-#include <string>
-
+#include "bridle/architecture.h"
 #include "nn/enclosure.h"
 
 namespace bridle {
 
 class Activation {
  public:
-  Activation(const std::string& name, double divisor);
+  Activation(ActivationKind kind, double divisor) : kind_(kind), divisor_(divisor) {}
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in) const;
   Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;
 
  private:
-  double slope() const;  // the largest
-  enum class Kind { gelu, gelu_tanh, relu, maxmin };
-  Kind kind_;
+  ActivationKind kind_;
   double divisor_;
 };
 

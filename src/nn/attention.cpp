@@ -19,38 +19,62 @@
 namespace bridle {
 namespace {
 
-LinearOptions square(const Weights& weights, Role role) {
-  const ModelOptions& options = weights.options();
-  return {.role = role, .out = options.hidden_size, .in = options.hidden_size, .bias = options.bias};
+LinearOptions projection(const TransformerOptions& options, Role role) {
+  LinearOptions layer{
+      .role = role, .out = options.hidden_size, .in = options.hidden_size, .bias = options.bias};
+  if (role == Role::query) layer.heads = options.num_attention_heads;
+  if (role == Role::key || role == Role::value) {
+    layer.heads = options.num_key_value_heads;
+    layer.out = options.num_key_value_heads * options.head_size();
+  }
+  return layer;
 }
 
 }  // namespace
 
-Attention::Attention(Weights& weights, const std::string& name)
-    : heads_(weights.options().num_attention_heads),
-      size_(weights.options().hidden_size),
-      softmax_scale_(weights.options().softmax_scale),
-      dropout_(weights.options().dropout),
-      query_(weights, name + ".q_proj", square(weights, Role::query)),
-      key_(weights, name + ".k_proj", square(weights, Role::key)),
-      value_(weights, name + ".v_proj", square(weights, Role::value)),
-      output_(weights, name + ".o_proj", square(weights, Role::attention_output)),
-      output_scale_(weights, name + ".output_scale", weights.options().attention_output_scale) {
-  const ModelOptions& options = weights.options();
-  if (options.positions == "rope") rope_.emplace(size_ / heads_, options.rope_theta);
+Attention::Attention(const TransformerOptions& options, Weights& weights, const std::string& name,
+                     int64_t block)
+    : heads_(options.num_attention_heads),
+      kv_heads_(options.num_key_value_heads),
+      size_(options.hidden_size),
+      softmax_scale_(options.softmax_scale),
+      dropout_(options.dropout),
+      query_(weights, name + ".q_proj", projection(options, Role::query)),
+      key_(weights, name + ".k_proj", projection(options, Role::key)),
+      value_(weights, name + ".v_proj", projection(options, Role::value)),
+      output_(weights, name + ".o_proj", projection(options, Role::attention_output)),
+      output_scale_(weights, name + ".output_scale", options.attention_output_scale,
+                    options.learnable_scales) {
+  switch (options.positions) {
+    case PositionKind::rope:
+      rope_.emplace(options.head_size(), options.rope_theta);
+      break;
+    case PositionKind::learned:  // added to the embedding
+    case PositionKind::none:
+      break;
+  }
   if (!options.position_bias) return;
   position_bias_ = weights.vector(name + ".position_bias", Role::position_bias,
                                   {heads_, options.position_bias_offsets}, 0.0);
+  if (weights.are_given()) return;
   const at::NoGradGuard no_gradients;
   int64_t apart = 1;
-  for (int64_t block = 1; block < options.num_hidden_layers - weights.attention_residuals_after; ++block)
+  for (int64_t i = 0; i < block; ++i)
     apart = std::min(apart * options.position_bias_dilation, options.position_bias_offsets);
   for (int64_t head = 0; head < heads_ && head * apart < options.position_bias_offsets; ++head)
     position_bias_->tensor[head][head * apart].fill_(options.position_bias_start);
 }
 
 at::Tensor Attention::split(const at::Tensor& x) const {
-  return x.view({x.size(0), x.size(1), heads_, size_ / heads_}).transpose(1, 2);
+  return x.view({x.size(0), x.size(1), -1, size_ / heads_}).transpose(1, 2);
+}
+
+at::Tensor Attention::for_queries(const at::Tensor& x, int64_t dim) const {
+  return kv_heads_ == heads_ ? x : x.repeat_interleave(heads_ / kv_heads_, dim);
+}
+
+Enclosure Attention::for_queries(const Enclosure& x) const {
+  return {for_queries(x.values, 1), for_queries(x.reach, 2), for_queries(x.error, 2)};
 }
 
 at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length) const {
@@ -82,7 +106,8 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::La
     cache->keys = k = before == 0 ? k : at::cat({cache->keys, k}, 2);
     cache->values = v = before == 0 ? v : at::cat({cache->values, v}, 2);
   }
-  const at::Tensor heads = attend(q, k, v, pass).transpose(1, 2).reshape(x.sizes());
+  const at::Tensor heads =
+      attend(q, for_queries(k, 1), for_queries(v, 1), pass).transpose(1, 2).reshape(x.sizes());
   return output_.forward(output_scale_.forward(heads));
 }
 
@@ -98,12 +123,13 @@ at::Tensor Attention::attend(const at::Tensor& q, const at::Tensor& k, const at:
 // by what the values are off and what the weights have moved.
 Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   Enclosure q = query_.enclose_heads(x, heads_, walk);
-  Enclosure k = key_.enclose_heads(x, heads_, walk);
-  const Enclosure v = value_.enclose_heads(x, heads_, walk);
+  Enclosure k = key_.enclose_heads(x, kv_heads_, walk);
+  const Enclosure v = for_queries(value_.enclose_heads(x, kv_heads_, walk));
   if (rope_) {
     q = rope_->enclose(q, walk);
     k = rope_->enclose(k, walk);
   }
+  k = for_queries(k);
   const auto so_far = [](const at::Tensor& t) {
     return std::get<0>(t.cummax(-1));
   };  // over tokens up to each
@@ -151,23 +177,34 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   return output_.enclose(output_scale_.enclose(heads, walk), walk);
 }
 
+std::vector<UpperBound> Attention::for_queries(const std::vector<UpperBound>& own) const {
+  std::vector<UpperBound> all;
+  for (size_t h = 0; h < static_cast<size_t>(heads_); ++h)
+    all.push_back(own[h * own.size() / static_cast<size_t>(heads_)]);
+  return all;
+}
+
+std::vector<UpperBound> Attention::head_norms(const Linear& layer, Walk& walk) const {
+  return for_queries(walk.norms.heads(layer.weight(), layer.weight().heads));
+}
+
+std::vector<UpperBound> Attention::head_biases(const Linear& layer, Walk& walk) const {
+  if (!layer.bias()) return std::vector<UpperBound>(static_cast<size_t>(heads_));
+  return for_queries(walk.norms.euclidean_heads(*layer.bias(), layer.weight().heads));
+}
+
 // How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a, the values' heads
 // divided by `scales`. With R = √d·a every token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors.
 UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const {
-  const std::vector<UpperBound> q = walk.norms.heads(query_.weight(), heads_);
-  const std::vector<UpperBound> k = walk.norms.heads(key_.weight(), heads_);
-  const std::vector<UpperBound> v = walk.norms.heads(value_.weight(), heads_);
-  const auto largest = [&](const std::vector<UpperBound>& norms, const Linear& linear) {
-    std::vector<UpperBound> result;
-    const auto bias = linear.bias() ? walk.norms.euclidean_heads(*linear.bias(), heads_)
-                                    : std::vector<UpperBound>(norms.size());
+  const std::vector<UpperBound> q = head_norms(query_, walk), k = head_norms(key_, walk),
+                                v = head_norms(value_, walk);
+  const auto largest = [&](const std::vector<UpperBound>& norms, const Linear& layer) {
+    std::vector<UpperBound> result = head_biases(layer, walk);
     for (size_t h = 0; h < norms.size(); ++h)
-      result.push_back(norms[h] * sqrt(UpperBound(static_cast<double>(size_))) * a + bias[h]);
+      result[h] = norms[h] * sqrt(UpperBound(static_cast<double>(size_))) * a + result[h];
     return result;
   };
-  const auto q_hat = largest(q, query_);
-  const auto k_hat = largest(k, key_);
-  const auto v_hat = largest(v, value_);
+  const auto q_hat = largest(q, query_), k_hat = largest(k, key_), v_hat = largest(v, value_);
   const double head_size = static_cast<double>(size_) / static_cast<double>(heads_);
   const UpperBound scale = UpperBound(std::abs(softmax_scale_)) / head_size;
   UpperBound by_head = 0.0;
@@ -187,8 +224,7 @@ UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& sc
 
 Bound Attention::bound(const Bound& in, Walk& walk) const {
   if (position_bias_) walk.norms.largest_entry(*position_bias_);  // free in the bound, but it must be finite
-  UpperBound squares = 0.0;                                       // of the largest values, in units of √d
-  const std::vector<UpperBound> v = walk.norms.heads(value_.weight(), heads_);
+  const std::vector<UpperBound> v = head_norms(value_, walk);
   // Head scales must help the stretch and must not make the activation larger.
   const auto price = [&](const std::vector<double>& tried) {
     const auto estimate = [&](const std::vector<double>& s) {
@@ -205,8 +241,8 @@ Bound Attention::bound(const Bound& in, Walk& walk) const {
     return std::max(stretch_then / stretch_before, values_then / values_before);
   };
   const std::vector<double> scales = walk.norms.head_scales(value_.weight(), output_.weight(), heads_, price);
-  const auto bias =
-      value_.bias() ? walk.norms.euclidean_heads(*value_.bias(), heads_) : std::vector<UpperBound>(v.size());
+  const std::vector<UpperBound> bias = head_biases(value_, walk);
+  UpperBound squares = 0.0;  // of the largest values, in units of √d
   for (size_t h = 0; h < v.size(); ++h) {
     const UpperBound value = (v[h] * in.activation + bias[h] * root_of_ratio(1, size_)) / scales[h];
     squares += value * value;

@@ -1,5 +1,6 @@
 // Causal attention of H heads, d_h = d/H:
 //   logits = (s/d_h)·q·k (+ M_h[i − j]);   y = W_O · c · softmax(logits)·v.
+// There may be fewer heads of keys and values, G, each of which serves H/G query heads.
 // The bound, for any number of heads, is statement 5 of docs/theory/modules.md.
 #pragma once
 
@@ -13,14 +14,21 @@ namespace bridle {
 
 class Attention {
  public:
-  Attention(Weights& weights, const std::string& name);
+  // `block`: of num_hidden_layers, from 0.
+  Attention(const TransformerOptions& options, Weights& weights, const std::string& name, int64_t block);
   // [B, T, d]; with a cache of this layer, x follows the tokens in it and is added to it.
   at::Tensor forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer* cache = nullptr) const;
   Bound bound(const Bound& in, Walk& walk) const;
   Enclosure enclose(const Enclosure& x, ErrorWalk& walk) const;
 
  private:
-  at::Tensor split(const at::Tensor& x) const;  // [B, T, d] → [B, H, T, d_h]
+  at::Tensor split(const at::Tensor& x) const;  // [B, T, heads·d_h] → [B, heads, T, d_h]
+  at::Tensor for_queries(const at::Tensor& x, int64_t dim) const;  // G heads along `dim` → H
+  Enclosure for_queries(const Enclosure& x) const;
+  std::vector<UpperBound> for_queries(const std::vector<UpperBound>& own) const;
+  // Norms of a layer's heads, and of their biases: one per query head, of those that serve it.
+  std::vector<UpperBound> head_norms(const Linear& layer, Walk& walk) const;
+  std::vector<UpperBound> head_biases(const Linear& layer, Walk& walk) const;
   // Mask and position bias, [H or 1, T, length], of T tokens that are the last of `length`.
   at::Tensor added_logits(const at::Tensor& like, int64_t length) const;
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Pass& pass) const;
@@ -30,6 +38,7 @@ class Attention {
   UpperBound stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const;
 
   int64_t heads_;
+  int64_t kv_heads_;
   int64_t size_;
   double softmax_scale_;
   double dropout_;

@@ -7,12 +7,17 @@
 
 namespace bridle {
 
-Embedding::Embedding(Weights& weights)
-    : table_(weights.table("model.embed_tokens.weight", Role::embedding, weights.options().vocab_size,
-                           weights.options().hidden_size)) {
-  if (weights.options().positions == "learned") {
-    positions_ = weights.table("model.embed_positions.weight", Role::position_embedding,
-                               weights.options().max_position_embeddings, weights.options().hidden_size);
+Embedding::Embedding(const TransformerOptions& options, Weights& weights)
+    : table_(weights.table("model.embed_tokens.weight", Role::embedding, options.vocab_size,
+                           options.hidden_size)) {
+  switch (options.positions) {
+    case PositionKind::learned:
+      positions_ = weights.table("model.embed_positions.weight", Role::position_embedding,
+                                 options.max_position_embeddings, options.hidden_size);
+      break;
+    case PositionKind::rope:  // inside attention
+    case PositionKind::none:
+      break;
   }
 }
 

@@ -10,7 +10,7 @@ namespace bridle {
 
 class Embedding {
  public:
-  explicit Embedding(Weights& weights);
+  Embedding(const TransformerOptions& options, Weights& weights);
   at::Tensor embed(const at::Tensor& tokens, Pass& pass) const;  // [B, T] → [B, T, d]
   at::Tensor add_positions(const at::Tensor& x,
                            int64_t first) const;            // [B, T, d], positions first … first + T − 1

@@ -3,8 +3,7 @@
 namespace bridle {
 namespace {
 
-LinearOptions layer(const Weights& weights, Role role) {
-  const ModelOptions& options = weights.options();
+LinearOptions layer(const TransformerOptions& options, Role role) {
   const bool down = role == Role::mlp_down;
   return {.role = role,
           .out = down ? options.hidden_size : options.intermediate_size,
@@ -14,10 +13,10 @@ LinearOptions layer(const Weights& weights, Role role) {
 
 }  // namespace
 
-FeedForward::FeedForward(Weights& weights, const std::string& name)
-    : up_(weights, name + ".up_proj", layer(weights, Role::mlp_up)),
-      down_(weights, name + ".down_proj", layer(weights, Role::mlp_down)),
-      activation_(weights.options().hidden_act, weights.options().activation_divisor) {}
+FeedForward::FeedForward(const TransformerOptions& options, Weights& weights, const std::string& name)
+    : up_(weights, name + ".up_proj", layer(options, Role::mlp_up)),
+      down_(weights, name + ".down_proj", layer(options, Role::mlp_down)),
+      activation_(options.activation, options.activation_divisor) {}
 
 at::Tensor FeedForward::forward(const at::Tensor& x) const {
   return down_.forward(activation_.forward(up_.forward(x)));

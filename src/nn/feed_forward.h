@@ -8,7 +8,7 @@ namespace bridle {
 
 class FeedForward {
  public:
-  FeedForward(Weights& weights, const std::string& name);
+  FeedForward(const TransformerOptions& options, Weights& weights, const std::string& name);
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const;
   Enclosure enclose(const Enclosure& x, ErrorWalk& walk) const;

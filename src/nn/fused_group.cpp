@@ -184,7 +184,7 @@ LinearTask FusedGroup::residual(const FusedMatrix& out, double alpha, double sca
 }
 
 void FusedGroup::through_layers() {
-  const ModelOptions& options = model_.options;
+  const TransformerOptions& options = model_.options;
   each_part([&](const Part& part) { project(0, part); });
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
@@ -203,7 +203,7 @@ void FusedGroup::through_layers() {
                .out = layer.active.data,
                .slope = layer.slope.data,
                .out_stride = layer.active.stride,
-               .activation = model_.activation,
+               .activation = options.activation,
                .share = static_cast<float>(1.0 / options.activation_divisor)},
               part);
       forward(weights.down, layer.active,
@@ -284,7 +284,7 @@ void FusedGroup::attend_backward(size_t index, const Part& part, FusedSums& sums
 
 // From the gradient of a layer's output (d_out_) to that of its input (d_in_), which is that of the layer before it.
 void FusedGroup::back_through_layer(size_t index, const Part& part, FusedSums& sums) {
-  const ModelOptions& options = model_.options;
+  const TransformerOptions& options = model_.options;
   const FusedLayer& weights = model_.layers[index];
   const auto back = [&](const FusedWeight& weight, const FusedMatrix& left, const LinearTask& task) {
     ops_.linear(weight, FusedOps::Way::backward, left, task, part.first, part.rows);

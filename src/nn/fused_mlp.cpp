@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
+#include <utility>
 
 #include "bridle/error.h"
 
@@ -23,8 +25,25 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 
 }  // namespace
 
-FusedMlp::FusedMlp(const ModelOptions& options, const std::vector<Param>& params, const StepKernels& kernels)
-    : options_(options), sorts_(options.mlp_activation == "maxmin"), params_(params), kernels_(kernels) {
+// An allow-list over every field of the options and of the pass, as FusedModel's.
+std::string FusedMlp::why_not(const MlpOptions& options, const Pass& pass) {
+  const auto& [hidden_sizes, layer_sizes, activation, input_bound, initialization, final_scale] = options;
+  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache] = pass;
+  const bool known_activation = activation == ActivationKind::relu || activation == ActivationKind::maxmin;
+  const std::pair<bool, const char*> obstacles[] = {
+      {dtype != at::kBFloat16, "training.precision is not bfloat16"},
+      {statistics != nullptr, "statistics of activations are recorded"},
+      {cache != nullptr, "keys and values are kept"},
+      {!known_activation, "model.mlp_activation has no fused form"}};
+  for (const auto& [is_there, what] : obstacles)
+    if (is_there) return what;
+  return {};
+}
+
+FusedMlp::FusedMlp(const MlpOptions& options, const std::vector<Param>& params, const StepKernels& kernels)
+    : options_(options), params_(params), kernels_(kernels) {
+  if (const std::string why = why_not(options_, {.dtype = at::kBFloat16}); !why.empty())
+    throw std::logic_error("there is no fused pass: " + why);
   int64_t bytes = 0;
   for (const Param& param : params_) {
     layers_.push_back({.weight = FusedWeight({param.tensor}, FusedWeight::Left::out)});
@@ -100,7 +119,7 @@ void FusedMlp::forward(const at::Tensor& pixels) {
               .out = next.in.data,
               .slope = next.slope.data,
               .out_stride = next.in.stride,
-              .activation = sorts_ ? ActivationKind::maxmin : ActivationKind::relu};
+              .activation = options_.activation};
     }
     ops_->linear(layer.weight, FusedOps::Way::forward, layer.in, task, 0, rows_);
   }
@@ -139,13 +158,14 @@ void FusedMlp::backward() {
     ops_->add_gradient(layer.d_out, layer.in, rows_, layer.sums, false);
     if (i == 0) continue;
     const Layer& before = layers_[i - 1];
-    ops_->linear(layer.weight, FusedOps::Way::backward, layer.d_out,
-                 {.epilogue = sorts_ ? Epilogue::unsort : Epilogue::times,
-                  .factor = is_last(layer) ? static_cast<float>(options_.final_scale) : 1.0F,
-                  .out = before.d_out.data,
-                  .slope = layer.slope.data,
-                  .out_stride = before.d_out.stride},
-                 0, rows_);
+    ops_->linear(
+        layer.weight, FusedOps::Way::backward, layer.d_out,
+        {.epilogue = options_.activation == ActivationKind::maxmin ? Epilogue::unsort : Epilogue::times,
+         .factor = is_last(layer) ? static_cast<float>(options_.final_scale) : 1.0F,
+         .out = before.d_out.data,
+         .slope = layer.slope.data,
+         .out_stride = before.d_out.stride},
+        0, rows_);
   }
 }
 

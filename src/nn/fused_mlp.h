@@ -13,8 +13,12 @@ namespace bridle {
 
 class FusedMlp {
  public:
-  FusedMlp(const ModelOptions& options, const std::vector<Param>& params,
+  // Throws std::logic_error for options that `why_not` names.
+  FusedMlp(const MlpOptions& options, const std::vector<Param>& params,
            const StepKernels& kernels = step_kernels());
+
+  // Why such passes of such a model are not fused, in words for the user; empty where they are.
+  static std::string why_not(const MlpOptions& options, const Pass& pass);
 
   // Pixels [B, D], float32; targets [B], int64. Throws InputError for a target that is no class, or pixels of another size.
   LossAndGradients run(const at::Tensor& pixels, const at::Tensor& targets, const Pass& pass, bool gradients);
@@ -34,8 +38,7 @@ class FusedMlp {
   bool is_last(const Layer& layer) const { return &layer == &layers_.back(); }
 
   std::mutex mutex_;  // the memory serves one run at a time
-  ModelOptions options_;
-  bool sorts_;  // maxmin, not ReLU
+  MlpOptions options_;
   std::vector<Param> params_;
   const StepKernels& kernels_;
   std::vector<Layer> layers_;

@@ -1,13 +1,11 @@
 // See fused_model.h.
 #include "nn/fused_model.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
-
-#include "bridle/error.h"
+#include <stdexcept>
+#include <utility>
 
 namespace bridle {
 namespace {
@@ -19,18 +17,44 @@ constexpr int64_t kLeastGroups = 8;  // so that no thread waits long for the las
 constexpr int64_t kSlots = 4;
 constexpr int64_t kMostSums = int64_t{64} << 20U;  // bytes of a slot; above, one slot has to do
 
-ActivationKind activation_kind(const std::string& name) {
-  if (name == "relu") return ActivationKind::relu;
-  return name == "gelu" ? ActivationKind::gelu : ActivationKind::gelu_tanh;
-}
-
 }  // namespace
 
-bool FusedModel::supports(const ModelOptions& o) {
-  return o.kind == "transformer" && o.norm == "none" && !o.bias && !o.learnable_scales && !o.tie_embeddings;
+// An allow-list over every field of the options and of the pass: a new one does not compile until someone has said here what
+// the fused pass makes of it.
+std::string FusedModel::why_not(const TransformerOptions& options, const Pass& pass) {
+  const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, num_attention_heads,
+               num_key_value_heads, intermediate_size, max_position_embeddings, positions, rope_theta,
+               activation, activation_divisor, softmax_scale, attention_output_scale, residual,
+               attention_alpha, mlp_alpha, position_bias, position_bias_offsets, position_bias_start,
+               position_bias_dilation, logit_bias, norm, norm_epsilon, learnable_scales, bias, tie_embeddings,
+               dropout, initialization, final_scale] = options;
+  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache] = pass;
+  const bool known_activation = activation == ActivationKind::gelu ||
+                                activation == ActivationKind::gelu_tanh || activation == ActivationKind::relu;
+  const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
+                               positions == PositionKind::none;
+  const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
+  const std::pair<bool, const char*> obstacles[] = {
+      {dtype != at::kBFloat16, "training.precision is not bfloat16"},
+      {statistics != nullptr, "statistics of activations are recorded"},
+      {cache != nullptr, "keys and values are kept"},
+      {margin != 0.0, "training.margin is not 0"},
+      {training && dropout != 0.0, "model.dropout is not 0"},
+      {!known_activation, "model.hidden_act has no fused form"},
+      {!known_positions, "model.positions has no fused form"},
+      {!known_residual, "model.residual has no fused form"},
+      {num_key_value_heads != num_attention_heads,
+       "model.num_key_value_heads is not model.num_attention_heads"},
+      {norm != NormLayer::none, "model.norm is not none"},
+      {learnable_scales, "model.learnable_scales is true"},
+      {bias, "model.bias is true"},
+      {tie_embeddings, "model.tie_embeddings is true"}};
+  for (const auto& [is_there, what] : obstacles)
+    if (is_there) return what;
+  return {};
 }
 
-FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Param>& model_params,
+FusedModel::FusedModel(const TransformerOptions& model_options, const std::vector<Param>& model_params,
                        const StepKernels& step_kernels)
     : options(model_options),
       params(model_params),
@@ -39,32 +63,30 @@ FusedModel::FusedModel(const ModelOptions& model_options, const std::vector<Para
       inner(padded(options.intermediate_size)),
       classes(padded(options.real_vocab_size)),
       head_size(options.hidden_size / options.num_attention_heads),
-      attention_scale(static_cast<float>(options.softmax_scale / static_cast<double>(head_size))),
-      activation(activation_kind(options.hidden_act)) {
-  std::map<std::string, size_t> places;
-  for (size_t i = 0; i < params.size(); ++i) places[params[i].name] = i;
+      attention_scale(static_cast<float>(options.softmax_scale / static_cast<double>(head_size))) {
+  if (const std::string why = why_not(options, {.dtype = at::kBFloat16}); !why.empty())
+    throw std::logic_error("there is no fused pass: " + why);
+  std::map<Role, std::vector<size_t>> places;  // those of all layers in their order
+  for (size_t i = 0; i < params.size(); ++i) places[params[i].role].push_back(i);
   const auto tensor = [&](size_t place) { return params[place].tensor; };
-  for (int64_t i = 0; i < options.num_hidden_layers; ++i) {
-    const auto place = [&](const char* part) {
-      return places.at(fmt::format("model.layers.{}.{}", i, part));
-    };
-    const std::vector<size_t> qkv = {place("self_attn.q_proj.weight"), place("self_attn.k_proj.weight"),
-                                     place("self_attn.v_proj.weight")};
-    const size_t output = place("self_attn.o_proj.weight");
-    const size_t up = place("mlp.up_proj.weight"), down = place("mlp.down_proj.weight");
-    layers.push_back(
-        {FusedWeight({tensor(qkv[0]), tensor(qkv[1]), tensor(qkv[2])}, FusedWeight::Left::in),
-         FusedWeight({tensor(output)}, FusedWeight::Left::out),
-         FusedWeight({tensor(up)}, FusedWeight::Left::in),
-         FusedWeight({tensor(down)}, FusedWeight::Left::out), qkv, output, up, down,
-         options.position_bias ? std::optional(place("self_attn.position_bias")) : std::nullopt});
+  for (size_t i = 0; i < static_cast<size_t>(options.num_hidden_layers); ++i) {
+    const auto place = [&](Role role) { return places.at(role).at(i); };
+    const std::vector<size_t> qkv = {place(Role::query), place(Role::key), place(Role::value)};
+    const size_t output = place(Role::attention_output);
+    const size_t up = place(Role::mlp_up), down = place(Role::mlp_down);
+    layers.push_back({FusedWeight({tensor(qkv[0]), tensor(qkv[1]), tensor(qkv[2])}, FusedWeight::Left::in),
+                      FusedWeight({tensor(output)}, FusedWeight::Left::out),
+                      FusedWeight({tensor(up)}, FusedWeight::Left::in),
+                      FusedWeight({tensor(down)}, FusedWeight::Left::out), qkv, output, up, down,
+                      options.position_bias ? std::optional(place(Role::position_bias)) : std::nullopt});
   }
-  embedding_param = places.at("model.embed_tokens.weight");
-  head_param = places.at("lm_head.weight");
+  const auto only = [&](Role role) { return places.at(role).front(); };
+  embedding_param = only(Role::embedding);
+  head_param = only(Role::head);
   head.emplace(std::vector{tensor(head_param)}, FusedWeight::Left::in, options.real_vocab_size);
-  if (options.positions == "learned") positions_param = places.at("model.embed_positions.weight");
+  if (options.positions == PositionKind::learned) positions_param = only(Role::position_embedding);
   if (options.logit_bias) {
-    logit_bias_param = places.at("logit_bias");
+    logit_bias_param = only(Role::logit_bias);
     logit_bias.assign(static_cast<size_t>(classes), 0.0F);
   }
   int64_t bytes = 0;
@@ -111,7 +133,7 @@ void FusedModel::set_length(int64_t new_rows) {
   if (options.position_bias)
     bias.assign(static_cast<size_t>(options.num_hidden_layers * options.num_attention_heads * 2 * rows),
                 0.0F);
-  if (options.positions != "rope") return;
+  if (options.positions != PositionKind::rope) return;
   const int64_t half = head_size / 2;
   cosine.resize(static_cast<size_t>(rows * half));
   sine.resize(static_cast<size_t>(rows * half));

@@ -6,6 +6,7 @@
 
 #include "bridle/nn.h"
 #include "nn/fused_weights.h"
+#include "nn/residual.h"
 
 namespace bridle {
 
@@ -29,11 +30,12 @@ struct FusedShape {
 };
 
 struct FusedModel {
-  FusedModel(const ModelOptions& model_options, const std::vector<Param>& model_params,
+  // Throws std::logic_error for options that `why_not` names.
+  FusedModel(const TransformerOptions& model_options, const std::vector<Param>& model_params,
              const StepKernels& step_kernels);
 
-  // The fused pass has no norms, biases of layers, learned scales or tied embeddings.
-  static bool supports(const ModelOptions& options);
+  // Why such passes of such a model are not fused, in words for the user; empty where they are.
+  static std::string why_not(const TransformerOptions& options, const Pass& pass);
 
   FusedShape shape_of(int64_t batch, int64_t length) const;
   void set_length(int64_t rows);  // tables for so many positions
@@ -42,17 +44,16 @@ struct FusedModel {
 
   // The residual: keep·x + share·branch.
   float keep(double alpha) const {
-    return options.residual == "convex" ? static_cast<float>(1.0 - alpha) : 1.0F;
+    return is_convex(options.residual) ? static_cast<float>(1.0 - alpha) : 1.0F;
   }
-  float share(double alpha) const { return options.residual == "convex" ? static_cast<float>(alpha) : 1.0F; }
+  float share(double alpha) const { return is_convex(options.residual) ? static_cast<float>(alpha) : 1.0F; }
 
-  ModelOptions options;
+  TransformerOptions options;
   std::vector<Param> params;
   const StepKernels& kernels;
   int64_t size, inner, classes;  // padded: of a token, of the feed-forward layer, of the logits
   int64_t head_size;
   float attention_scale;
-  ActivationKind activation;
   std::vector<FusedLayer> layers;
   std::optional<FusedWeight> head;
   size_t embedding_param = 0, head_param = 0;

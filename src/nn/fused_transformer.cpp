@@ -128,7 +128,7 @@ LossAndGradients FusedTransformer::run(const at::Tensor& tokens, const at::Tenso
 }
 
 std::vector<at::Tensor> FusedTransformer::gradients(const Team& team, double targets) const {
-  const ModelOptions& o = model_.options;
+  const TransformerOptions& o = model_.options;
   const auto mean = static_cast<float>(1.0 / targets);
   std::vector<at::Tensor> result;
   for (const Param& param : model_.params) {

@@ -14,7 +14,7 @@ namespace bridle {
 
 class FusedTransformer {
  public:
-  FusedTransformer(const ModelOptions& options, const std::vector<Param>& params,
+  FusedTransformer(const TransformerOptions& options, const std::vector<Param>& params,
                    const StepKernels& kernels = step_kernels())
       : model_(options, params, kernels) {}
 

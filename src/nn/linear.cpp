@@ -5,7 +5,7 @@
 namespace bridle {
 
 Linear::Linear(Weights& weights, const std::string& name, const LinearOptions& options)
-    : weight_(weights.matrix(name + ".weight", options.role, options.out, options.in)) {
+    : weight_(weights.matrix(name + ".weight", options.role, options.out, options.in, options.heads)) {
   if (options.bias) bias_ = weights.vector(name + ".bias", Role::bias, {options.out}, 0.0);
 }
 

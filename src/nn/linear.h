@@ -13,6 +13,7 @@ struct LinearOptions {
   int64_t out = 0;
   int64_t in = 0;
   bool bias = false;
+  int64_t heads = 1;  // equal row blocks that belong to heads
 };
 
 class Linear {

@@ -4,9 +4,9 @@
 
 namespace bridle {
 
-Mlp::Mlp(const ModelOptions& options, const WeightOrigin& origin)
-    : Model(options), activation_(options.mlp_activation, 1.0) {
-  Weights weights(options_, origin, params_);
+Mlp::Mlp(const MlpOptions& options, const WeightOrigin& origin)
+    : options_(options), activation_(options.activation, 1.0) {
+  Weights weights(options.initialization, 1, origin, params_);
   const std::vector<int64_t>& sizes = options.layer_sizes;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) {
     const bool last = i + 2 == sizes.size();
@@ -31,9 +31,41 @@ at::Tensor Mlp::forward_from(const at::Tensor& pixels, Pass& pass) const {
 
 std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                                 const Pass& pass, bool gradients) const {
-  if (!fusible(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
+  if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedMlp>(options_, params_); });
   return fused_->run(pixels, targets, pass, gradients);
+}
+
+ModelShape Mlp::shape() const {
+  return {
+      .input = options_.kInput, .size = options_.layer_sizes.front(), .outputs = options_.layer_sizes.back()};
+}
+
+// Nobody asks for the gradient of the inputs.
+ModelFlop Mlp::flop(int64_t /*length*/) const {
+  const auto products = [](const Linear& layer) {
+    return 2.0 * static_cast<double>(layer.weight().tensor.numel());
+  };
+  double all = 0.0;
+  for (const Linear& layer : layers_) all += products(layer);
+  return {.forward = all, .backward = 2.0 * all - products(layers_.front())};
+}
+
+// Inputs of layers, slopes of activations where the pass is fused, gradients; the logits in float32, twice.
+PassMemory Mlp::memory(const BatchShape& batch, const Pass& pass, int /*threads*/) const {
+  constexpr double kFloat = 4.0, kBfloat16 = 2.0;
+  const bool fused = why_not_fused(pass).empty();
+  double numbers = 0.0, weights = 0.0;
+  for (const Linear& layer : layers_) {
+    const auto out = static_cast<double>(layer.weight().tensor.size(0));
+    const auto in = static_cast<double>(layer.weight().tensor.size(1));
+    numbers += out + (fused ? 2.0 * in : &layer == layers_.data() ? 0.0 : in);
+    weights += out * in;
+  }
+  const auto outputs = static_cast<double>(options_.layer_sizes.back());
+  return {.packed = fused ? (2.0 * kBfloat16 + kFloat) * weights : 0.0,
+          .activations = static_cast<double>(batch.size) *
+                         ((fused ? kBfloat16 : kFloat) * numbers + 2.0 * kFloat * outputs)};
 }
 
 Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
@@ -50,7 +82,7 @@ Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
                            std::abs(options_.final_scale);
       x = x.affine(std::abs(options_.final_scale));
     }
-    x = walk.pass(fmt::format("model.layers.{}", i), x);
+    x = walk.record(fmt::format("model.layers.{}", i), x, layers_[i].weight().tensor.size(0));
   }
   return x;
 }

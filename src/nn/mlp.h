@@ -14,18 +14,24 @@ namespace bridle {
 
 class Mlp : public Model {
  public:
-  Mlp(const ModelOptions& options, const WeightOrigin& origin);
+  Mlp(const MlpOptions& options, const WeightOrigin& origin);
   at::Tensor embed(const at::Tensor& pixels, Pass& pass) const override { return pixels.to(pass.dtype); }
   at::Tensor forward_from(const at::Tensor& pixels, Pass& pass) const override;
+  std::string why_not_fused(const Pass& pass) const override { return FusedMlp::why_not(options_, pass); }
   std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                              const Pass& pass, bool gradients) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& pixels, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return layers_.back().weight().tensor.detach(); }
   double logit_scale() const override { return options_.final_scale; }
-  UpperBound input_bound(Norms&) const override { return options_.input_bound; }
+  ModelOptions options() const override { return options_; }
+  ModelShape shape() const override;
+  ModelFlop flop(int64_t length) const override;
+  PassMemory memory(const BatchShape& batch, const Pass& pass, int threads) const override;
+  UpperBound input_bound(NormSource&) const override { return options_.input_bound; }
 
  private:
+  MlpOptions options_;
   std::vector<Linear> layers_;
   Activation activation_;
   mutable std::once_flag fused_made_;

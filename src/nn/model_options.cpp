@@ -1,31 +1,115 @@
 #include "nn/model_options.h"
 
+#include <algorithm>
+
 namespace bridle {
 
-Settings model_settings(ModelOptions& o, const std::string& prefix) {
-  Settings list{
-      {"kind", &o.kind, "transformer or mlp"},
-      {"hidden_sizes", &o.hidden_sizes, "mlp: sizes of the hidden layers"},
-      {"layer_sizes", &o.layer_sizes, "mlp: all sizes; [] takes input and classes from the data"},
-      {"mlp_activation", &o.mlp_activation,
-       "mlp: relu, or maxmin (the larger, then the smaller of each pair)"},
-      {"input_bound", &o.input_bound, "mlp: RMS of every input; the data decides"},
+const char* word(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::transformer:
+      return "transformer";
+    case ModelKind::mlp:
+      return "mlp";
+  }
+  return nullptr;
+}
+
+const char* word(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::gelu:
+      return "gelu";
+    case ActivationKind::gelu_tanh:
+      return "gelu_tanh";
+    case ActivationKind::relu:
+      return "relu";
+    case ActivationKind::maxmin:
+      return "maxmin";
+  }
+  return nullptr;
+}
+
+const char* word(NormLayer layer) {
+  switch (layer) {
+    case NormLayer::none:
+      return "none";
+    case NormLayer::tanh:
+      return "tanh";
+    case NormLayer::rms_norm:
+      return "rms_norm";
+    case NormLayer::layer_norm:
+      return "layer_norm";
+  }
+  return nullptr;
+}
+
+const char* word(ResidualKind kind) {
+  switch (kind) {
+    case ResidualKind::convex:
+      return "convex";
+    case ResidualKind::plain:
+      return "plain";
+  }
+  return nullptr;
+}
+
+const char* word(PositionKind kind) {
+  switch (kind) {
+    case PositionKind::rope:
+      return "rope";
+    case PositionKind::learned:
+      return "learned";
+    case PositionKind::none:
+      return "none";
+  }
+  return nullptr;
+}
+
+const char* word(Initialization initialization) {
+  switch (initialization) {
+    case Initialization::orthogonal:
+      return "orthogonal";
+    case Initialization::normal:
+      return "normal";
+  }
+  return nullptr;
+}
+
+namespace {
+
+Setting initialization_setting(Initialization& place) {
+  return {"initialization", choice(&place), "orthogonal (the paper's) or normal (nanoGPT's)"};
+}
+
+Setting final_scale_setting(double& place) { return {"final_scale", &place, "multiplies the logits"}; }
+
+Settings mlp_settings(MlpOptions& o) {
+  return {{"layer_sizes", &o.layer_sizes, "mlp: all sizes; [] takes input and classes from the data"},
+          {"mlp_activation", choice(&o.activation), "mlp: between the layers, as hidden_act"},
+          {"input_bound", &o.input_bound, "mlp: RMS of every input; the data decides"},
+          initialization_setting(o.initialization),
+          final_scale_setting(o.final_scale)};
+}
+
+Settings transformer_settings(TransformerOptions& o) {
+  return {
       {"vocab_size", &o.vocab_size, "rows of embedding and head; 0: from the data"},
       {"real_vocab_size", &o.real_vocab_size,
        "the first so many rows are tokens, the others padding; 0: all"},
       {"hidden_size", &o.hidden_size, "width d"},
       {"num_hidden_layers", &o.num_hidden_layers, "blocks"},
       {"num_attention_heads", &o.num_attention_heads, "heads"},
+      {"num_key_value_heads", &o.num_key_value_heads,
+       "heads of keys and values, each serving as many query heads; 0: num_attention_heads"},
       {"intermediate_size", &o.intermediate_size, "width of the feed-forward layer; 0: 4·hidden_size"},
       {"max_position_embeddings", &o.max_position_embeddings,
        "longest sequence; 0: the data's sequence_length"},
-      {"positions", &o.positions, "rope, learned or none"},
+      {"positions", choice(&o.positions), "rope, learned or none"},
       {"rope_theta", &o.rope_theta, "base of the rotary frequencies"},
-      {"hidden_act", &o.hidden_act, "gelu (erf), gelu_tanh or relu"},
+      {"hidden_act", choice(&o.activation), "gelu (erf), gelu_tanh, relu or maxmin (sorts pairs)"},
       {"activation_divisor", &o.activation_divisor, "the activation is divided by this"},
       {"softmax_scale", &o.softmax_scale, "logits are softmax_scale·q·k/d_h"},
       {"attention_output_scale", &o.attention_output_scale, "multiplies what attention gives"},
-      {"residual", &o.residual, "convex: (1 − α)x + αf(x); plain: x + f(x)"},
+      {"residual", choice(&o.residual), "convex: (1 − α)x + αf(x); plain: x + f(x)"},
       {"attention_alpha", &o.attention_alpha, "α of attention; 0: 1/(2·num_hidden_layers)"},
       {"mlp_alpha", &o.mlp_alpha, "α of the feed-forward layer; 0: the same"},
       {"position_bias", &o.position_bias, "learned logit bias per head and offset"},
@@ -34,15 +118,44 @@ Settings model_settings(ModelOptions& o, const std::string& prefix) {
        "head h of block b begins with this logit for the token h·dilation^b places back"},
       {"position_bias_dilation", &o.position_bias_dilation, "of position_bias_start"},
       {"logit_bias", &o.logit_bias, "learned bias of the logits"},
-      {"norm", &o.norm, "before each branch: none, tanh, rms_norm or layer_norm"},
+      {"norm", choice(&o.norm), "before each branch: none, tanh, rms_norm or layer_norm"},
       {"norm_epsilon", &o.norm_epsilon, "ε of the norms"},
       {"learnable_scales", &o.learnable_scales, "attention output scale and final scale are learned"},
       {"bias", &o.bias, "linear layers and LayerNorm have a bias"},
       {"tie_embeddings", &o.tie_embeddings, "the head is the embedding"},
       {"dropout", &o.dropout, "share of activations dropped in training"},
-      {"initialization", &o.initialization, "orthogonal (the paper's) or normal (nanoGPT's)"},
-      {"final_scale", &o.final_scale, "multiplies the logits"},
+      initialization_setting(o.initialization),
+      final_scale_setting(o.final_scale),
   };
+}
+
+}  // namespace
+
+Settings model_settings(ModelOptions& options) {
+  struct Keys {
+    Settings operator()(MlpOptions& o) const { return mlp_settings(o); }
+    Settings operator()(TransformerOptions& o) const { return transformer_settings(o); }
+  };
+  return std::visit(Keys{}, options);
+}
+
+Settings recipe_settings(ModelRecipe& recipe, const std::string& prefix) {
+  Settings list{{"kind", choice(&recipe.kind), "transformer or mlp"},
+                {"hidden_sizes", &recipe.mlp.hidden_sizes, "mlp: sizes of the hidden layers"}};
+  const Settings mlp = mlp_settings(recipe.mlp);
+  Settings transformer = transformer_settings(recipe.transformer);
+  for (const Setting& own : mlp) {
+    const auto shared = std::find_if(transformer.begin(), transformer.end(),
+                                     [&](const Setting& other) { return other.key == own.key; });
+    if (shared == transformer.end()) {
+      list.push_back(own);
+      continue;
+    }
+    shared->copies.push_back(own.place);
+    if (recipe.kind == ModelKind::mlp)
+      std::swap(shared->place, shared->copies.back());  // what counts is shown
+  }
+  list.insert(list.end(), transformer.begin(), transformer.end());
   for (Setting& setting : list) setting.key = prefix + setting.key;
   return list;
 }

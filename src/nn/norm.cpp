@@ -6,39 +6,52 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "nn/linear.h"
 
 namespace bridle {
 
-bool Norm::known(const std::string& name) {
-  return name == "none" || name == "tanh" || name == "rms_norm" || name == "layer_norm";
-}
-
-Norm::Norm(Weights& weights, const std::string& name)
-    : kind_(weights.options().norm == "none"       ? Kind::none
-            : weights.options().norm == "tanh"     ? Kind::tanh
-            : weights.options().norm == "rms_norm" ? Kind::rms_norm
-                                                   : Kind::layer_norm),
-      epsilon_(weights.options().norm_epsilon),
-      size_(weights.options().hidden_size) {
-  if (kind_ == Kind::none || kind_ == Kind::tanh) return;
-  gain_ = weights.vector(name + ".weight", Role::gain, {size_}, 1.0);
-  if (kind_ == Kind::layer_norm && weights.options().bias)
-    bias_ = weights.vector(name + ".bias", Role::bias, {size_}, 0.0);
+Norm::Norm(const TransformerOptions& options, Weights& weights, const std::string& name)
+    : kind_(options.norm), epsilon_(options.norm_epsilon), size_(options.hidden_size) {
+  switch (kind_) {
+    case NormLayer::none:
+    case NormLayer::tanh:
+      return;
+    case NormLayer::rms_norm:
+    case NormLayer::layer_norm:
+      gain_ = weights.vector(name + ".weight", Role::gain, {size_}, 1.0);
+      if (kind_ == NormLayer::layer_norm && options.bias)
+        bias_ = weights.vector(name + ".bias", Role::bias, {size_}, 0.0);
+  }
 }
 
 at::Tensor Norm::forward(const at::Tensor& x) const {
-  if (kind_ == Kind::none) return x;
-  if (kind_ == Kind::tanh) return at::tanh(x);
-  const at::Tensor gain = gain_->tensor.to(x.scalar_type());
-  if (kind_ == Kind::rms_norm)
-    return x.mul(x.square().mean(-1, /*keepdim=*/true).add(epsilon_).rsqrt()).mul(gain);
-  return at::layer_norm(x, {size_}, gain, bias_ ? bias_->tensor.to(x.scalar_type()) : at::Tensor(), epsilon_);
+  const auto cast = [&x](const std::optional<Param>& param) {
+    return param ? param->tensor.to(x.scalar_type()) : at::Tensor();
+  };
+  switch (kind_) {
+    case NormLayer::none:
+      return x;
+    case NormLayer::tanh:
+      return at::tanh(x);
+    case NormLayer::rms_norm:
+      return x.mul(x.square().mean(-1, /*keepdim=*/true).add(epsilon_).rsqrt()).mul(cast(gain_));
+    case NormLayer::layer_norm:
+      return at::layer_norm(x, {size_}, cast(gain_), cast(bias_), epsilon_);
+  }
+  throw std::logic_error("a norm without a forward pass");
 }
 
 Bound Norm::bound(const Bound& in, Walk& walk) const {
-  if (kind_ == Kind::none || kind_ == Kind::tanh) return in;
+  switch (kind_) {
+    case NormLayer::none:
+    case NormLayer::tanh:
+      return in;
+    case NormLayer::rms_norm:
+    case NormLayer::layer_norm:
+      break;
+  }
   const UpperBound gain = walk.norms.largest_entry(*gain_);
   const UpperBound offset = bias_ ? walk.norms.euclidean(*bias_) * root_of_ratio(1, size_) : UpperBound(0.0);
   // 1/√ε rounded up: √(1/ε) with both operations rounded up.
@@ -48,14 +61,20 @@ Bound Norm::bound(const Bound& in, Walk& walk) const {
 
 // x/m with m² = |x|²/d + ε (x centred first for LayerNorm): its slope is at most 1/m, m the least in reach.
 Enclosure Norm::enclose(const Enclosure& x, const ErrorWalk& walk) const {
-  if (kind_ == Kind::none) return x;
   const int64_t dimensions = x.error.dim();
   const at::Tensor size = walk.size(x);
-  if (kind_ == Kind::tanh) {
-    const at::Tensor error = x.error.add(size.mul(walk.sum_unit(dimensions)).mul(16.0));
-    return walk.stored(forward(x.values), x.reach, raised(error));
+  switch (kind_) {
+    case NormLayer::none:
+      return x;
+    case NormLayer::tanh: {
+      const at::Tensor error = x.error.add(size.mul(walk.sum_unit(dimensions)).mul(16.0));
+      return walk.stored(forward(x.values), x.reach, raised(error));
+    }
+    case NormLayer::rms_norm:
+    case NormLayer::layer_norm:
+      break;
   }
-  const bool centred = kind_ == Kind::layer_norm;
+  const bool centred = kind_ == NormLayer::layer_norm;
   const auto d = static_cast<double>(size_);
   const at::Tensor deviation = centred ? x.values.sub(x.values.mean(-1, /*keepdim=*/true)) : x.values;
   const at::Tensor far = size.sub(row_lengths(x.values)).clamp_min(0.0).add(size.mul(0x1p-18));

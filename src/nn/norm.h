@@ -12,16 +12,13 @@ namespace bridle {
 
 class Norm {
  public:
-  Norm(Weights& weights, const std::string& name);
+  Norm(const TransformerOptions& options, Weights& weights, const std::string& name);
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const;
   Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;
 
-  static bool known(const std::string& name);
-
  private:
-  enum class Kind { none, tanh, rms_norm, layer_norm };
-  Kind kind_;
+  NormLayer kind_;
   double epsilon_;
   int64_t size_;
   std::optional<Param> gain_;

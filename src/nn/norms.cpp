@@ -88,7 +88,9 @@ std::vector<double> WeightNorms::head_scales(const Param& value, const Param& ou
   if (heads == 1 || value.tensor.scalar_type() == at::kDouble) return ones;
   const int64_t rows = output.tensor.size(0);
   const at::Tensor columns = values_of(output).view({rows, heads, -1}).transpose(0, 1).contiguous();
-  const at::Tensor v = spectral_norm_estimate(row_blocks(value, heads)).to(at::kDouble);
+  const at::Tensor v = spectral_norm_estimate(row_blocks(value, value.heads))
+                           .to(at::kDouble)
+                           .repeat_interleave(heads / value.heads);
   const at::Tensor o = spectral_norm_estimate(columns).to(at::kDouble);
   if (!(v.min().item<double>() > 0.0 && o.min().item<double>() > 0.0)) return ones;
   const at::Tensor balanced = v.div(o).sqrt().clamp(0x1p-12, 0x1p12).to(at::kFloat);
@@ -154,6 +156,6 @@ std::vector<UpperBound> measure(const NormQuestion& question) {
   return result;
 }
 
-std::unique_ptr<Norms> measured_norms() { return std::make_unique<MeasuredNorms>(); }
+std::unique_ptr<NormSource> measured_norms() { return std::make_unique<MeasuredNorms>(); }
 
 }  // namespace bridle

@@ -26,7 +26,7 @@ struct NormQuestion {
   at::Tensor values;
 };
 
-class WeightNorms : public Norms {
+class WeightNorms : public NormSource {
  public:
   UpperBound matrix(const Param& weight) override;
   std::vector<UpperBound> heads(const Param& weight, int64_t heads) override;

@@ -5,8 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 namespace bridle {
+
+bool is_convex(ResidualKind kind) {
+  switch (kind) {
+    case ResidualKind::convex:
+      return true;
+    case ResidualKind::plain:
+      return false;
+  }
+  throw std::logic_error("a residual without a formula");
+}
 
 at::Tensor Residual::forward(const at::Tensor& x, const at::Tensor& branch) const {
   return convex_ ? at::lerp(x, branch, alpha_) : x.add(branch);

@@ -4,8 +4,8 @@
 
 namespace bridle {
 
-Scale::Scale(Weights& weights, const std::string& name, double value) : value_(value) {
-  if (weights.options().learnable_scales) learned_ = weights.vector(name, Role::gain, {1}, value);
+Scale::Scale(Weights& weights, const std::string& name, double value, bool is_learned) : value_(value) {
+  if (is_learned) learned_ = weights.vector(name, Role::gain, {1}, value);
 }
 
 at::Tensor Scale::forward(const at::Tensor& x) const {

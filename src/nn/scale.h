@@ -11,8 +11,7 @@ namespace bridle {
 
 class Scale {
  public:
-  // Learned where the model's scales are.
-  Scale(Weights& weights, const std::string& name, double value);
+  Scale(Weights& weights, const std::string& name, double value, bool is_learned);
   at::Tensor forward(const at::Tensor& x) const;
   Bound bound(const Bound& in, Walk& walk) const { return in.affine(magnitude(walk)); }
   Enclosure enclose(const Enclosure& x, const ErrorWalk& walk) const;

@@ -7,27 +7,26 @@
 
 namespace bridle {
 
-Transformer::Transformer(const ModelOptions& options, const WeightOrigin& origin) : Model(options) {
-  Weights weights(options_, origin, params_);
-  const bool convex = options.residual == "convex";
+Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& origin) : options_(options) {
+  Weights weights(options.initialization, 2 * options.num_hidden_layers, origin, params_);
   weights.attention_residuals_after = weights.mlp_residuals_after = options.num_hidden_layers;
-  embedding_ = std::make_unique<Embedding>(weights);
+  embedding_ = std::make_unique<Embedding>(options, weights);
   for (int64_t i = 0; i < options.num_hidden_layers; ++i) {
     const std::string name = fmt::format("model.layers.{}", i);
     --weights.attention_residuals_after;
-    Norm attention_norm(weights, name + ".input_layernorm");
-    Attention attention(weights, name + ".self_attn");
+    Norm attention_norm(options, weights, name + ".input_layernorm");
+    Attention attention(options, weights, name + ".self_attn", i);
     --weights.mlp_residuals_after;
-    Norm mlp_norm(weights, name + ".post_attention_layernorm");
-    FeedForward mlp(weights, name + ".mlp");
-    blocks_.push_back({name, attention_norm, attention, Residual(convex, options.attention_alpha), mlp_norm,
-                       mlp, Residual(convex, options.mlp_alpha)});
+    Norm mlp_norm(options, weights, name + ".post_attention_layernorm");
+    FeedForward mlp(options, weights, name + ".mlp");
+    blocks_.push_back({name, attention_norm, attention, Residual(options.residual, options.attention_alpha),
+                       mlp_norm, mlp, Residual(options.residual, options.mlp_alpha)});
   }
-  norm_ = std::make_unique<Norm>(weights, "model.norm");
+  norm_ = std::make_unique<Norm>(options, weights, "model.norm");
   if (!options.tie_embeddings)
     head_.emplace(weights, "lm_head",
                   LinearOptions{.role = Role::head, .out = options.vocab_size, .in = options.hidden_size});
-  final_scale_.emplace(weights, "final_scale", options.final_scale);
+  final_scale_.emplace(weights, "final_scale", options.final_scale, options.learnable_scales);
   if (options.logit_bias)
     logit_bias_ = weights.vector("logit_bias", Role::logit_bias, {options.real_vocab_size}, 0.0);
 }
@@ -68,19 +67,36 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
 
 std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
                                                         const Pass& pass, bool gradients) const {
-  const bool drops = pass.training && options_.dropout != 0.0;
-  if (!fusible(pass) || drops || pass.margin != 0.0 || !FusedModel::supports(options_)) return std::nullopt;
+  if (!can_fuse(pass)) return std::nullopt;
   std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedTransformer>(options_, params_); });
   return fused_->run(tokens, targets, gradients, pass.times);
 }
 
+std::string Transformer::why_not_fused(const Pass& pass) const { return FusedModel::why_not(options_, pass); }
+
+ModelShape Transformer::shape() const {
+  return {.input = options_.kInput,
+          .size = options_.hidden_size,
+          .longest = options_.max_position_embeddings,
+          .outputs = options_.real_vocab_size};
+}
+
+std::vector<Param> Transformer::certified_weights() const {
+  std::vector<Param> all = params_;
+  if (!head_) all.push_back(head());
+  return all;
+}
+
 Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
-  Bound x = walk.pass("model.embed_tokens", embedding_->bound(domain, walk));
+  const auto record = [&](const std::string& name, const Bound& after) {
+    return walk.record(name, after, options_.hidden_size);
+  };
+  Bound x = record("model.embed_tokens", embedding_->bound(domain, walk));
   for (const Block& block : blocks_) {
     const Bound attended = block.attention.bound(block.attention_norm.bound(x, walk), walk);
-    x = walk.pass(block.name + ".self_attn", block.attention_residual.bound(x, attended));
-    x = walk.pass(block.name + ".mlp",
-                  block.mlp_residual.bound(x, block.mlp.bound(block.mlp_norm.bound(x, walk), walk)));
+    x = record(block.name + ".self_attn", block.attention_residual.bound(x, attended));
+    x = record(block.name + ".mlp",
+               block.mlp_residual.bound(x, block.mlp.bound(block.mlp_norm.bound(x, walk), walk)));
   }
   x = norm_->bound(x, walk);
   const Param rows = head();
@@ -91,7 +107,7 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
   x = final_scale_->bound(x, walk);
   if (logit_bias_)
     x = x.affine(1.0, walk.norms.euclidean(*logit_bias_) * root_of_ratio(1, rows.tensor.size(0)));
-  return walk.pass("lm_head", x);
+  return walk.record("lm_head", x, rows.tensor.size(0));
 }
 
 LogitEnclosure Transformer::enclose(const at::Tensor& embedded, ErrorWalk& walk) const {

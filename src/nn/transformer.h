@@ -18,18 +18,26 @@ namespace bridle {
 
 class Transformer : public Model {
  public:
-  Transformer(const ModelOptions& options, const WeightOrigin& origin);
+  Transformer(const TransformerOptions& options, const WeightOrigin& origin);
   at::Tensor embed(const at::Tensor& tokens, Pass& pass) const override {
     return embedding_->embed(tokens, pass);
   }
   at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const override;
+  std::string why_not_fused(const Pass& pass) const override;
   std::optional<LossAndGradients> fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
                                              const Pass& pass, bool gradients) const override;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return head().tensor.detach(); }
   double logit_scale() const override { return final_scale_->value(); }
-  UpperBound input_bound(Norms& norms) const override { return norms.largest_row_rms(embedding_->table()); }
+  ModelOptions options() const override { return options_; }
+  ModelShape shape() const override;
+  ModelFlop flop(int64_t length) const override;
+  PassMemory memory(const BatchShape& batch, const Pass& pass, int threads) const override;
+  std::vector<Param> certified_weights() const override;
+  UpperBound input_bound(NormSource& norms) const override {
+    return norms.largest_row_rms(embedding_->table());
+  }
 
  private:
   struct Block {
@@ -44,6 +52,7 @@ class Transformer : public Model {
 
   Param head() const;  // its rows that are tokens
 
+  TransformerOptions options_;
   std::unique_ptr<Embedding> embedding_;
   std::vector<Block> blocks_;
   std::unique_ptr<Norm> norm_;

@@ -34,31 +34,45 @@ Param Weights::add(const std::string& name, Role role, const at::Tensor& values)
   return params_.back();
 }
 
-Param Weights::add_plain(const std::string& name, Role role, at::IntArrayRef shape) {
-  return add(name, role, origin_.given ? origin_.given(name, shape) : at::zeros(shape, origin_.dtype));
+at::Tensor Weights::plain(const std::string& name, at::IntArrayRef shape) const {
+  return origin_.given ? origin_.given(name, shape) : at::zeros(shape, origin_.dtype);
 }
 
-Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t in) {
-  if (is_plain()) return add_plain(name, role, {out, in});
+at::Tensor Weights::initial_matrix(Role role, int64_t out, int64_t in) const {
   const bool ends_branch = role == Role::attention_output || role == Role::mlp_down;
-  if (options_.initialization == "normal") {
-    const double branches = 2.0 * static_cast<double>(options_.num_hidden_layers);
-    return add(name, role, normal({out, in}).mul_(ends_branch ? 0.02 / std::sqrt(branches) : 0.02));
+  switch (initialization_) {
+    case Initialization::normal: {
+      const double deviation = ends_branch ? 0.02 / std::sqrt(static_cast<double>(branches_)) : 0.02;
+      return normal({out, in}).mul_(deviation);
+    }
+    case Initialization::orthogonal:
+      break;
   }
-  if (ends_branch || role == Role::head) return add(name, role, at::zeros({out, in}, at::kDouble));
+  if (ends_branch || role == Role::head) return at::zeros({out, in}, at::kDouble);
   const double unit = std::sqrt(static_cast<double>(out) / static_cast<double>(in));
-  return add(name, role, semi_orthogonal(normal({out, in})).mul_(unit));
+  return semi_orthogonal(normal({out, in})).mul_(unit);
+}
+
+Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t in, int64_t heads) {
+  add(name, role, is_plain() ? plain(name, {out, in}) : initial_matrix(role, out, in));
+  params_.back().heads = heads;
+  return params_.back();
 }
 
 Param Weights::table(const std::string& name, Role role, int64_t rows, int64_t columns) {
-  if (is_plain()) return add_plain(name, role, {rows, columns});
+  if (is_plain()) return add(name, role, plain(name, {rows, columns}));
   const at::Tensor values = normal({rows, columns});
-  if (options_.initialization == "normal") return add(name, role, values.mul(0.02));
+  switch (initialization_) {
+    case Initialization::normal:
+      return add(name, role, values.mul(0.02));
+    case Initialization::orthogonal:
+      break;
+  }
   return add(name, role, values.div(values.square().mean(1, /*keepdim=*/true).sqrt()));
 }
 
 Param Weights::vector(const std::string& name, Role role, at::IntArrayRef shape, double value) {
-  if (origin_.given) return add_plain(name, role, shape);
+  if (origin_.given) return add(name, role, plain(name, shape));
   return add(name, role, at::full(shape, value, at::kDouble));
 }
 

@@ -18,8 +18,9 @@ struct WeightOrigin {
 
 class Weights {
  public:
-  Weights(const ModelOptions& options, WeightOrigin origin, std::vector<Param>& params)
-      : options_(options), origin_(std::move(origin)), params_(params) {}
+  // `branches`: residual branches of the model, by which normal values are smaller where one ends.
+  Weights(Initialization initialization, int64_t branches, WeightOrigin origin, std::vector<Param>& params)
+      : initialization_(initialization), branches_(branches), origin_(std::move(origin)), params_(params) {}
 
   // Facts about residuals after the weights to come; see Param.
   int64_t attention_residuals_after = 0;
@@ -27,19 +28,20 @@ class Weights {
 
   // [out, in]: semi-orthogonal with RMS→RMS norm 1, and zero where a branch or the network ends (out-projections, head); or
   // normal as nanoGPT has it, smaller by the depth where a branch ends.
-  Param matrix(const std::string& name, Role role, int64_t out, int64_t in);
+  Param matrix(const std::string& name, Role role, int64_t out, int64_t in, int64_t heads = 1);
   Param table(const std::string& name, Role role, int64_t rows,
               int64_t columns);  // rows of RMS 1, or normal(0.02)
   Param vector(const std::string& name, Role role, at::IntArrayRef shape, double value);
-
-  const ModelOptions& options() const { return options_; }
+  bool are_given() const { return static_cast<bool>(origin_.given); }
 
  private:
   Param add(const std::string& name, Role role, const at::Tensor& values);
-  Param add_plain(const std::string& name, Role role, at::IntArrayRef shape);  // given, or zero
-  bool is_plain() const { return origin_.given || !origin_.seed; }
+  at::Tensor plain(const std::string& name, at::IntArrayRef shape) const;  // given, or zero
+  at::Tensor initial_matrix(Role role, int64_t out, int64_t in) const;
+  bool is_plain() const { return are_given() || !origin_.seed; }
   at::Tensor normal(at::IntArrayRef shape) const;
-  const ModelOptions& options_;
+  Initialization initialization_;
+  int64_t branches_;
   WeightOrigin origin_;
   std::vector<Param>& params_;
 };

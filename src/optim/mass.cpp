@@ -30,9 +30,14 @@ Group group_of(Role role) {
       return Group::head;
     case Role::linear:
       return Group::linear;
-    default:
-      return Group::none;
+    case Role::position_embedding:
+    case Role::position_bias:
+    case Role::logit_bias:
+    case Role::bias:
+    case Role::gain:
+      break;
   }
+  return Group::none;
 }
 
 size_t index(Group group) { return static_cast<size_t>(group); }

@@ -43,7 +43,7 @@ std::vector<double> epsilons_of(const AttackOptions& options) {
 }
 
 void check(const Model& model, const AttackOptions& options) {
-  if (model.options().kind != "mlp")
+  if (model.shape().input != InputKind::vectors)
     throw InputError(
         "attack",
         "attacks are on classifiers of images; for a model of text, bridle certify --predictions "
@@ -57,7 +57,7 @@ void check(const Model& model, const AttackOptions& options) {
   at_least("steps", options.steps, 1);
   at_least("queries", options.queries, 0);
   at_least("examples", options.examples, 0);
-  if (options.standardised && model.options().layer_sizes.front() % 3 != 0)
+  if (options.standardised && model.shape().size % 3 != 0)
     throw InputError("attack", "standardised pixels have three channels; this model's inputs have not");
 }
 
@@ -72,7 +72,7 @@ void besiege(Siege& siege, const AttackOptions& options, double epsilon, RandomK
 }
 
 void check_batch(const Batch& batch, const Model& model) {
-  const int64_t classes = model.options().layer_sizes.back();
+  const int64_t classes = model.shape().outputs;
   const int64_t largest = batch.targets.max().item<int64_t>();
   if (classes < 2 || largest >= classes)
     throw InputError("attack",

@@ -76,14 +76,13 @@ struct Perturbation {
 Perturbation perturbation(const Model& model, const CertifiedBound& bound, double epsilon,
                           const PredictionOptions& options, bool pixels) {
   constexpr double up = 1.0 + 1e-6;
-  const ModelOptions& o = model.options();
-  const auto inputs = static_cast<double>(pixels ? o.layer_sizes.front() : o.hidden_size);
+  const auto inputs = static_cast<double>(model.shape().size);
   double smallest = 1.0;  // deviation
   if (options.standardised) smallest = *std::ranges::min_element(options.standardised->deviation) / up;
   const double rms = pixels ? epsilon / smallest / std::sqrt(inputs) * up : epsilon;
   Perturbation result{epsilon, rms * std::sqrt(inputs) * up};
   for (size_t i = 0; i < bound.layers.size(); ++i) {
-    const auto width = static_cast<double>(pixels ? o.layer_sizes.at(i + 1) : o.hidden_size);
+    const auto width = static_cast<double>(bound.layers[i].width);
     const double limit = bound.layers[i].lipschitz.value * rms * std::sqrt(width) * up;
     if (std::isfinite(limit)) result.limits[bound.layers[i].name] = limit;
   }
@@ -160,8 +159,7 @@ class Certifier {
     }
     walk_ = ErrorWalk(cases);
     walk_.reach_limits = limits;
-    if (options.standardised)
-      walk_.input_error = error_of(*options.standardised, model.options().layer_sizes.front());
+    if (options.standardised) walk_.input_error = error_of(*options.standardised, model.shape().size);
     tally_ = Tally(names, epsilons_);
   }
 
@@ -216,11 +214,9 @@ class Certifier {
 };
 
 // A batch's float64 logits stay below 256 MiB, whatever the vocabulary.
-EvaluationOptions small_enough(EvaluationOptions order, const ModelOptions& model, bool pixels) {
+EvaluationOptions small_enough(EvaluationOptions order, const ModelShape& shape) {
   constexpr int64_t most = int64_t{1} << 25;
-  if (!pixels)
-    order.batch_size = std::min(
-        order.batch_size, std::max<int64_t>(1, most / model.vocab_size / model.max_position_embeddings));
+  order.batch_size = std::min(order.batch_size, std::max<int64_t>(1, most / shape.outputs / shape.longest));
   return order;
 }
 
@@ -238,9 +234,9 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
                                          const PredictionOptions& options, const OnProgress& progress) {
   const at::NoGradGuard no_gradients;
   const ExactArithmetic arithmetic;
-  const bool pixels = model.options().kind == "mlp";
+  const bool pixels = model.shape().input == InputKind::vectors;
   Certifier certifier(model, options, pixels);
-  const Evaluation batches(source, small_enough(options.order, model.options(), pixels));
+  const Evaluation batches(source, small_enough(options.order, model.shape()));
   for (int64_t b = 0; b < batches.size(); ++b) {
     certifier.add(batches[b]);
     report(progress,

@@ -49,8 +49,8 @@ at::Tensor lengths(const at::Tensor& steps) { return steps.square().sum(1, /*kee
 
 Victim::Victim(const Model& model, const std::optional<ChannelStatistics>& standardised) : model_(model) {
   if (!standardised) return;
-  mean_ = per_pixel(standardised->mean, model.options().layer_sizes.front());
-  deviation_ = per_pixel(standardised->deviation, model.options().layer_sizes.front());
+  mean_ = per_pixel(standardised->mean, model.shape().size);
+  deviation_ = per_pixel(standardised->deviation, model.shape().size);
 }
 
 at::Tensor Victim::plain(const at::Tensor& inputs) const {

@@ -94,7 +94,7 @@ StepBench bench_step(const RunOptions& options, const BenchOptions& bench) {
   result.options = state.options;
   for (const Param& param : state.model->params()) result.parameters += param.tensor.numel();
   result.examples = examples_per_step(state.options);
-  result.flop = flop_count(state.options, state.constraints->params());
+  result.flop = flop_count(state.options, *state.model, state.constraints->params());
   const PeakFlops peak;
   for (int64_t i = 0; i < bench.warmup; ++i) train_step_(state);
   std::vector<Timed> steps;

@@ -15,13 +15,12 @@ std::vector<Role> roles_by_head(const std::string& heads) {
   return {};
 }
 
-ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings,
-                             int64_t heads)
+ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings)
     : params_(params) {
   const std::vector<Role> by_head = roles_by_head(settings.heads);
   for (size_t i = 0; i < params_.size(); ++i) {
     Param& param = params_[i];
-    if (std::find(by_head.begin(), by_head.end(), param.role) != by_head.end()) param.blocks = heads;
+    if (std::find(by_head.begin(), by_head.end(), param.role) != by_head.end()) param.blocks = param.heads;
     const bool capped = is_table(param.role) ? settings.embedding_cap > 0.0 : is_matrix(param.role);
     if (!capped) continue;
     const double cap = is_table(param.role) ? settings.embedding_cap : settings.sigma_max;

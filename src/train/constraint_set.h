@@ -15,8 +15,7 @@ std::vector<Role> roles_by_head(const std::string& heads);
 
 class ConstraintSet {
  public:
-  // `heads` is how many row blocks a weight has that is constrained head by head.
-  ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings, int64_t heads);
+  ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings);
 
   // One a param, in force from now on; every one of them is then proved and repaired, promised by its method or not.
   void set_caps(const std::vector<double>& caps);

@@ -96,32 +96,12 @@ bool is_proved(const Param& param, const RunOptions& options) {
   return norm && *norm <= settings.sigma_max;
 }
 
-// Forward products with a weight, for one token or image. The padding of a vocabulary makes no logits.
-double products_with(const Param& param, const ModelOptions& model) {
-  if (param.role == Role::embedding && !model.tie_embeddings) return 0.0;
-  if (param.role != Role::embedding && !is_matrix(param.role)) return 0.0;
-  const bool logits = param.role == Role::embedding || param.role == Role::head;
-  const int64_t rows = logits && model.kind != "mlp" ? std::min(param.tensor.size(0), model.real_vocab_size)
-                                                     : param.tensor.size(0);
-  return 2.0 * static_cast<double>(rows) * static_cast<double>(param.tensor.size(1));
-}
-
-// Logits and weighted values, of all heads and layers, for one token: on average (T + 1)/2 others are seen.
-double attention_products(const RunOptions& options) {
-  if (options.model.kind == "mlp") return 0.0;
-  const auto seen = static_cast<double>(options.data.sequence_length + 1) / 2.0;
-  return 4.0 * static_cast<double>(options.model.hidden_size * options.model.num_hidden_layers) * seen;
-}
-
 }  // namespace
 
-FlopCount flop_count(const RunOptions& options, const std::vector<Param>& params) {
-  double products = attention_products(options);
-  for (const Param& param : params) products += products_with(param, options.model);
-  // Nobody asks for the gradient of pixels.
-  const double skipped = options.model.kind == "mlp" ? products_with(params.front(), options.model) : 0.0;
+FlopCount flop_count(const RunOptions& options, const Model& model, const std::vector<Param>& params) {
+  const ModelFlop each = model.flop(batch_shape(options).length);
   const auto examples = static_cast<double>(examples_per_step(options));
-  FlopCount count{.forward = examples * products, .backward = examples * (2.0 * products - skipped)};
+  FlopCount count{.forward = examples * each.forward, .backward = examples * each.backward};
   if (options.training.precision == "bfloat16") count.bfloat16 = count.forward + count.backward;
   for (const Param& param : params) {
     if (!is_matrix(param.role)) continue;

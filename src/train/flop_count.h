@@ -21,6 +21,7 @@ struct FlopCount {
 };
 
 // Of a TrainState's options, and its params with their row blocks.
-FlopCount flop_count(const RunOptions& options, const std::vector<Param>& params);
+// `params` as they are constrained.
+FlopCount flop_count(const RunOptions& options, const Model& model, const std::vector<Param>& params);
 
 }  // namespace bridle

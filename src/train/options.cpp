@@ -124,8 +124,7 @@ void check_at_least(const char* key, int64_t value, int64_t least) {
     throw InputError("settings", fmt::format("{} = {}; it must be at least {}", key, value, least));
 }
 
-void fit_to_images_(RunOptions& options, const DataSet& data) {
-  ModelOptions& model = options.model;
+void fit_(MlpOptions& model, const DataOptions& options, const DataSet& data) {
   if (model.layer_sizes.empty()) {
     model.layer_sizes = {3072};
     model.layer_sizes.insert(model.layer_sizes.end(), model.hidden_sizes.begin(), model.hidden_sizes.end());
@@ -135,11 +134,10 @@ void fit_to_images_(RunOptions& options, const DataSet& data) {
     throw InputError(
         "settings", fmt::format("model.layer_sizes go from {} to {}; the data has 3072 pixels and {} classes",
                                 model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
-  model.input_bound = options.data.standardize ? standardized_bound(data) : 1.0;
+  model.input_bound = options.standardize ? standardized_bound(data) : 1.0;
 }
 
-void fit_to_tokens_(RunOptions& options, const DataSet& data) {
-  ModelOptions& model = options.model;
+void fit_(TransformerOptions& model, const DataOptions& options, const DataSet& data) {
   if (model.vocab_size == 0) model.vocab_size = data.outputs;
   if (model.real_vocab_size == 0) model.real_vocab_size = data.outputs;
   if (model.vocab_size < data.outputs || model.real_vocab_size != data.outputs)
@@ -148,13 +146,13 @@ void fit_to_tokens_(RunOptions& options, const DataSet& data) {
         fmt::format("model.vocab_size = {} and real_vocab_size = {} do not fit the data's {} tokens; leave "
                     "them out, or pad vocab_size alone",
                     model.vocab_size, model.real_vocab_size, data.outputs));
-  if (model.max_position_embeddings == 0) model.max_position_embeddings = options.data.sequence_length;
-  if (model.max_position_embeddings < options.data.sequence_length)
+  if (model.max_position_embeddings == 0) model.max_position_embeddings = options.sequence_length;
+  if (model.max_position_embeddings < options.sequence_length)
     throw InputError(
         "settings",
         fmt::format(
             "model.max_position_embeddings must be at least data.sequence_length = {}, got {}; leave it out",
-            options.data.sequence_length, model.max_position_embeddings));
+            options.sequence_length, model.max_position_embeddings));
 }
 
 void check_range(const char* key, bool good, double value, const char* range) {
@@ -205,7 +203,7 @@ void resolve_constraint_(RunOptions& options) {
 
 Settings run_settings(RunOptions& options) {
   Settings all;
-  for (const Settings& part : {data_settings(options.data), model_settings(options.model, "model."),
+  for (const Settings& part : {data_settings(options.data), recipe_settings(options.model, "model."),
                                optimizer_settings(options.optimizer), schedule_settings(options.schedule),
                                constraint_settings(options.constraint), training_settings(options.training)})
     all.insert(all.end(), part.begin(), part.end());
@@ -288,15 +286,20 @@ Order order_named(const std::string& name) {
 
 RunOptions resolved(RunOptions options, const DataSet& data) {
   const bool images = data.kind == DataKind::images;
-  if (images != (options.model.kind == "mlp"))
+  if (images != (options.model.input() == InputKind::vectors))
     throw InputError("settings",
                      fmt::format("model.kind = '{}' does not fit the data set '{}', which holds {}",
-                                 options.model.kind, data.name, images ? "images" : "tokens"));
-  images ? fit_to_images_(options, data) : fit_to_tokens_(options, data);
+                                 word(options.model.kind), data.name, images ? "images" : "tokens"));
+  if (!images && options.model.mlp.activation != MlpOptions{}.activation)
+    throw InputError("settings",
+                     fmt::format("model.mlp_activation = '{}' is for model.kind = 'mlp'; a transformer's "
+                                 "activation is model.hidden_act",
+                                 word(options.model.mlp.activation)));
+  options.model.visit([&](auto& own) { fit_(own, options.data, data); });
   resolve_constraint_(options);
-  options.model = resolved(options.constraint.lipschitz == 0.0
-                               ? options.model
-                               : chosen_for_budget(options.model, options.constraint.choose));
+  if (options.constraint.lipschitz != 0.0)
+    options.model = chosen_for_budget(options.model, options.constraint.choose);
+  options.model.visit([](auto& own) { own = std::get<std::decay_t<decltype(own)>>(resolved(own)); });
   options.constraint.choose.clear();  // done: a later version may choose more
   order_named(options.data.order);
   const double noise = options.data.token_noise;

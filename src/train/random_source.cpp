@@ -52,22 +52,35 @@ class RandomImages : public Source {
 
 }  // namespace
 
-DataSet random_data_set(const RunOptions& options) {
-  const ModelOptions& model = options.model;
-  if (model.kind == "mlp")
-    return {.name = "random",
-            .kind = DataKind::images,
-            .outputs = model.layer_sizes.empty() ? 10 : model.layer_sizes.back()};
+namespace {
+
+DataSet data_for(const MlpOptions& model) {
+  return {.name = "random",
+          .kind = DataKind::images,
+          .outputs = model.layer_sizes.empty() ? 10 : model.layer_sizes.back()};
+}
+
+DataSet data_for(const TransformerOptions& model) {
   const int64_t named = model.real_vocab_size > 0 ? model.real_vocab_size : model.vocab_size;
   return {.name = "random", .kind = DataKind::tokens, .outputs = named > 0 ? named : 65};
 }
 
+}  // namespace
+
+DataSet random_data_set(const RunOptions& options) {
+  return options.model.visit([](const auto& own) { return data_for(own); });
+}
+
 std::shared_ptr<const Source> random_source(const RunOptions& options) {
-  const ModelOptions& model = options.model;
+  const ModelShape shape = outline(options.model.options())->shape();
   const uint64_t seed = options.training.seed;
-  if (model.kind == "mlp")
-    return std::make_shared<RandomImages>(model.layer_sizes.front(), model.layer_sizes.back(), seed);
-  return std::make_shared<RandomTokens>(options.data.sequence_length, model.real_vocab_size, seed);
+  switch (shape.input) {
+    case InputKind::vectors:
+      return std::make_shared<RandomImages>(shape.size, shape.outputs, seed);
+    case InputKind::tokens:
+      break;
+  }
+  return std::make_shared<RandomTokens>(options.data.sequence_length, shape.outputs, seed);
 }
 
 }  // namespace bridle

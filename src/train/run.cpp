@@ -48,7 +48,8 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
   if (split != "train" && split != "validation" && split != "held_out")
     throw InputError("run", fmt::format("split '{}'; it is one of train, validation, held_out", split));
   const DataSet data = open_data_set(run.options.data.name);
-  if ((data.kind == DataKind::images) != (run.model->options().kind == "mlp"))
+  const ModelShape shape = run.model->shape();
+  if ((data.kind == DataKind::images) != (shape.input == InputKind::vectors))
     throw InputError("run",
                      fmt::format("'{}' holds {}, which the model of {} does not take", data.name,
                                  data.kind == DataKind::images ? "images" : "tokens", run.folder.string()));
@@ -56,10 +57,9 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
       (!data.has_tokenizer || read_file(data.folder / "vocab.json") != read_file(run.folder / "vocab.json")))
     throw InputError("run", fmt::format("'{}' has another vocabulary than {} was trained with", data.name,
                                         run.folder.string()));
-  if (data.kind == DataKind::tokens && data.outputs > run.model->options().real_vocab_size)
-    throw InputError(
-        "run", fmt::format("'{}' has token ids up to {}, and the model of {} knows {} tokens", data.name,
-                           data.outputs - 1, run.folder.string(), run.model->options().real_vocab_size));
+  if (data.kind == DataKind::tokens && data.outputs > shape.outputs)
+    throw InputError("run", fmt::format("'{}' has token ids up to {}, and the model of {} knows {} tokens",
+                                        data.name, data.outputs - 1, run.folder.string(), shape.outputs));
   return open_split(data,
                     split == "train"        ? Split::train
                     : split == "validation" ? Split::validation

@@ -35,8 +35,7 @@ size_t whole_characters(const std::string& text) {
 // at least half a window is always seen.
 class Reader {
  public:
-  explicit Reader(const Model& model)
-      : model_(model), window_(static_cast<size_t>(model.options().max_position_embeddings)) {}
+  explicit Reader(const Model& model) : model_(model), window_(static_cast<size_t>(model.shape().longest)) {}
 
   // The logits after the last token, [V].
   at::Tensor read(const std::vector<Token>& tokens) {

@@ -68,7 +68,7 @@ SealResult seal_run(const fs::path& folder, const fs::path& out, std::optional<d
     throw InputError("seal",
                      fmt::format("constraint.method = '{}' of {} has no caps; name a bound with --lipschitz",
                                  settings.options.method, folder.string()));
-  const ConstraintSet constraints(run.model->params(), settings, run.model->options().num_attention_heads);
+  const ConstraintSet constraints(run.model->params(), settings);
   const std::vector<double> caps =
       budget > 0.0 ? caps_within(*run.model, constraints.params(), budget) : constraints.caps();
   SealResult result;

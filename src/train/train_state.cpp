@@ -23,14 +23,18 @@ std::unique_ptr<Budget> make_budget(const Model& model, const std::vector<Param>
 
 }  // namespace
 
-Pass TrainState::pass() const {
+Pass training_pass(const RunOptions& options) {
   return {.dtype = options.training.precision == "bfloat16" ? at::kBFloat16 : at::kFloat,
           .training = true,
           .margin = options.training.margin,
-          .dropout = {.seed = options.training.seed,
-                      .stream = Stream::dropout,
-                      .step = static_cast<uint64_t>(step)},
-          .times = times};
+          .dropout = {.seed = options.training.seed, .stream = Stream::dropout}};
+}
+
+Pass TrainState::pass() const {
+  Pass pass = training_pass(options);
+  pass.dropout.step = static_cast<uint64_t>(step);
+  pass.times = times;
+  return pass;
 }
 
 TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Source> train) {
@@ -43,9 +47,8 @@ TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Sou
         0.0)  // a budget's caps are too dear to leave room for coarse products
       state.options.constraint.options.product_dtype = at::kBFloat16;
   }
-  state.model = make_model(options.model, options.training.seed);
-  state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint,
-                                                      options.model.num_attention_heads);
+  state.model = make_model(options.model.options(), options.training.seed);
+  state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint);
   const std::vector<Param>& params = state.constraints->params();
   state.budget = make_budget(*state.model, params, options.constraint);
   state.optimizer = std::make_unique<Optimizer>(params, state.options.optimizer);
@@ -69,9 +72,14 @@ void use_caps_(TrainState& state, const std::vector<double>& factors) {
   state.optimizer->set_rate_factors(std::move(rates));
 }
 
+BatchShape batch_shape(const RunOptions& options) {
+  return {.size = options.data.batch_size,
+          .length = options.model.input() == InputKind::tokens ? options.data.sequence_length : 1};
+}
+
 int64_t examples_per_step(const RunOptions& options) {
-  const int64_t length = options.model.kind == "mlp" ? 1 : options.data.sequence_length;
-  return options.data.batch_size * options.training.accumulate * length;
+  const BatchShape batch = batch_shape(options);
+  return options.training.accumulate * batch.size * batch.length;
 }
 
 }  // namespace bridle

@@ -42,6 +42,8 @@ TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Sou
 // were inside the old caps, into the new ones.
 void use_caps_(TrainState& state, const std::vector<double>& factors = {});
 
+BatchShape batch_shape(const RunOptions& options);
+Pass training_pass(const RunOptions& options);         // of step 0
 int64_t examples_per_step(const RunOptions& options);  // tokens, or images
 
 }  // namespace bridle

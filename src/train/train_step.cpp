@@ -21,7 +21,7 @@ Batch next_batch(TrainState& state, int64_t which) {
     batch.inputs = moved_images(batch.inputs, options.data.mirror, options.data.shift,
                                 {options.training.seed, Stream::moved_images, number});
   if (options.data.token_noise > 0.0)
-    batch.inputs = with_wrong_tokens(batch.inputs, options.data.token_noise, options.model.real_vocab_size,
+    batch.inputs = with_wrong_tokens(batch.inputs, options.data.token_noise, state.model->shape().outputs,
                                      {options.training.seed, Stream::token_noise, number});
   watch.lap(&StepTimes::data);
   return batch;

@@ -73,6 +73,7 @@ struct Trainer::Parts {
   void evaluate_now(bool record);
   void certify_now();
   bool certificate_holds() const;  // of the folder's files as they are
+  void note_plain_operators() const;
   void log(const StepResult& result, double rate);
   Json norms() const;
 };
@@ -232,6 +233,14 @@ void Trainer::Parts::save(bool due) {
   write_model(*state.model, folder);
 }
 
+// A recipe in bfloat16 expects the fused pass; without it a step takes much longer.
+void Trainer::Parts::note_plain_operators() const {
+  const Pass pass = state.pass();
+  if (!listener.note || pass.dtype != at::kBFloat16 || !state.model->params().front().tensor.is_cpu()) return;
+  const std::string why = state.model->why_not_fused(pass);
+  if (!why.empty()) listener.note("this run takes LibTorch's plain operators: " + why);
+}
+
 Json Trainer::Parts::norms() const {
   Json result = Json::object();
   for (const Param& param : state.constraints->params()) {
@@ -249,7 +258,8 @@ void Trainer::Parts::log(const StepResult& result, double rate) {
             {"learning_rate", result.learning_rate},
             {"repairs", state.constraints->repairs()},
             {"norms", norms()},
-            {state.options.model.kind == "mlp" ? "images_per_second" : "tokens_per_second", std::round(rate)},
+            {state.model->shape().input == InputKind::tokens ? "tokens_per_second" : "images_per_second",
+             std::round(rate)},
             {"seconds", std::round(1000.0 * seconds()) / 1000.0}};
   if (state.budget) {
     const std::vector<Param>& params = state.constraints->params();
@@ -323,6 +333,7 @@ TrainSummary Trainer::run(const std::atomic<bool>* stop) {
   const int64_t first = state.step;
   const bool complete = first >= training.steps;  // a finished run, resumed
   int64_t saved = first;
+  if (!complete) parts.note_plain_operators();
   while (state.step < training.steps && !(stop != nullptr && stop->load())) {
     const auto begin = Clock::now();
     const auto step = train_step_(state, stop);

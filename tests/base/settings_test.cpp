@@ -6,6 +6,20 @@
 namespace bridle {
 namespace {
 
+enum class Colour { red, green, blue };
+
+const char* word(Colour colour) {
+  switch (colour) {
+    case Colour::red:
+      return "red";
+    case Colour::green:
+      return "green";
+    case Colour::blue:
+      return "blue";
+  }
+  return nullptr;
+}
+
 struct Options {
   bool flag = false;
   int64_t count = 3;
@@ -13,11 +27,18 @@ struct Options {
   double rate = 0.1;
   std::string word = "plain";
   std::vector<int64_t> sizes = {1, 2};
+  Colour colour = Colour::green;
+  Colour frame = Colour::green;  // a copy of it
 };
 
 Settings settings_of(Options& options) {
-  return {{"a.flag", &options.flag, ""}, {"a.count", &options.count, ""}, {"a.seed", &options.seed, ""},
-          {"b.rate", &options.rate, ""}, {"b.word", &options.word, ""},   {"b.sizes", &options.sizes, ""}};
+  return {{"a.flag", &options.flag, ""},
+          {"a.count", &options.count, ""},
+          {"a.seed", &options.seed, ""},
+          {"b.rate", &options.rate, ""},
+          {"b.word", &options.word, ""},
+          {"b.sizes", &options.sizes, ""},
+          {"c.colour", choice(&options.colour), "", {choice(&options.frame)}}};
 }
 
 TEST(Settings, AreReadFromToml) {
@@ -59,6 +80,29 @@ TEST(Settings, AreSetOneByOne) {
   EXPECT_EQ(options.sizes, std::vector<int64_t>{7});
   set_value(settings, "b.word=\"two words\"");
   EXPECT_EQ(options.word, "two words");
+}
+
+TEST(Settings, ChooseAmongTheWordsOfAnEnum) {
+  Options options;
+  const Settings settings = settings_of(options);
+  EXPECT_EQ(value_text(settings.back()), "'green'");
+  read_toml(settings, "[c]\ncolour = \"blue\"\n", "r.toml");
+  EXPECT_EQ(options.colour, Colour::blue);
+  EXPECT_EQ(options.frame, Colour::blue);
+  set_value(settings, "c.colour=red");
+  EXPECT_EQ(options.colour, Colour::red);
+  set_value(settings, "c.colour='green'");
+  EXPECT_EQ(options.frame, Colour::green);
+  EXPECT_ERROR(read_toml(settings, "[c]\ncolour = \"grey\"\n", "r.toml"), InputError,
+               "r.toml: c.colour must be one of red, green, blue, got 'grey'");
+  EXPECT_ERROR(read_toml(settings, "[c]\ncolour = 1\n", "r.toml"), InputError,
+               "c.colour must be one of red, green, blue, got 1");
+  EXPECT_ERROR(set_value(settings, "c.colour=Red"), InputError, "c.colour must be one of red, green, blue");
+  EXPECT_EQ(options.colour, Colour::green);
+  EXPECT_EQ(options.frame, Colour::green);
+  Options copy;
+  read_toml(settings_of(copy), to_toml(settings), "test");
+  EXPECT_EQ(copy.colour, Colour::green);
 }
 
 TEST(Settings, TellWhichKeysATextNamesAndWhichValuesDiffer) {

@@ -79,7 +79,7 @@ TEST(ABudget, IsSpentButNeverExceededWhateverThePricesAre) {
 
 // As the learning rate goes, caps close in on the norms, from above.
 TEST(ABudget, IsAllUsedInTheEnd) {
-  const auto model = make_model({.kind = "mlp", .layer_sizes = {8, 8, 8, 8}}, 1);
+  const auto model = make_model(MlpOptions{.layer_sizes = {8, 8, 8, 8}}, 1);
   {
     const at::NoGradGuard no_gradients;
     for (const Param& param : model->params())
@@ -104,7 +104,7 @@ TEST(ABudget, IsAllUsedInTheEnd) {
 }
 
 TEST(ABudget, MovesToWhereItBuysMore) {
-  const auto model = make_model({.kind = "mlp", .layer_sizes = {6, 6, 6}}, 1);
+  const auto model = make_model(MlpOptions{.layer_sizes = {6, 6, 6}}, 1);
   {
     const at::NoGradGuard no_gradients;
     for (const Param& param : model->params()) param.tensor.copy_(test::normal(param.tensor.sizes(), 5));
@@ -154,12 +154,12 @@ TEST(ABudget, IsRefusedWhereItCannotBeKept) {
   EXPECT_ERROR(Budget(*model, model->params(), {.lipschitz = std::nan("")}), InputError, "a positive number");
   EXPECT_ERROR(Budget(*model, model->params(), {.lipschitz = 2.0, .embedding_cap = 0.0}), InputError,
                "constraint.embedding_cap");
-  ModelOptions tied = test::small_transformer();
+  TransformerOptions tied = test::small_transformer();
   tied.tie_embeddings = true;  // the head cannot shrink
   const auto fixed = make_model(tied, 1);
   EXPECT_ERROR(Budget(*fixed, fixed->params(), {.lipschitz = 0.01}), InputError, "cannot be met");
-  ModelOptions normed = test::small_transformer();
-  normed.norm = "rms_norm";
+  TransformerOptions normed = test::small_transformer();
+  normed.norm = NormLayer::rms_norm;
   const auto gains = make_model(normed, 1);
   EXPECT_ERROR(Budget(*gains, gains->params(), {.lipschitz = 1e30}), InputError,
                "nothing caps model.layers.0");

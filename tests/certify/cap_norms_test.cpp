@@ -26,8 +26,8 @@ struct Capped {
       seal_(param, caps.back());
     }
   }
-  static ModelOptions options() {
-    ModelOptions result = test::small_transformer();
+  static TransformerOptions options() {
+    TransformerOptions result = test::small_transformer();
     result.softmax_scale = 3.0;
     return result;
   }
@@ -36,7 +36,7 @@ struct Capped {
   std::vector<double> caps;
 };
 
-Bound walked(const Model& model, Norms& norms) {
+Bound walked(const Model& model, NormSource& norms) {
   Walk walk(norms);
   return model.bound(model.input_bound(norms), walk);
 }

@@ -18,25 +18,31 @@ namespace {
 
 // Every option that changes the walk, one at a time and together.
 std::vector<ModelOptions> families() {
-  std::vector<ModelOptions> list(11, test::small_transformer());
-  list[1].positions = "learned";
+  std::vector<TransformerOptions> list(12, test::small_transformer());
+  list[1].positions = PositionKind::learned;
   list[2].bias = true;
-  list[2].norm = "layer_norm";
-  list[3].norm = "rms_norm";
+  list[2].norm = NormLayer::layer_norm;
+  list[3].norm = NormLayer::rms_norm;
   list[3].norm_epsilon = 0.1;
   list[4].tie_embeddings = true;
   list[4].real_vocab_size = list[4].vocab_size - 2;
-  list[5].residual = "plain";
-  list[5].norm = "tanh";
+  list[5].residual = ResidualKind::plain;
+  list[5].norm = NormLayer::tanh;
   list[6].learnable_scales = true;
   list[6].position_bias = list[6].logit_bias = true;
-  list[7].hidden_act = "relu";
+  list[7].activation = ActivationKind::relu;
   list[7].real_vocab_size = list[7].vocab_size - 3;
-  list[8].hidden_act = "gelu";
+  list[8].activation = ActivationKind::gelu;
   list[8].softmax_scale = -6.0;
-  list[9] = {.kind = "mlp", .layer_sizes = {12, 9, 7, 5}, .input_bound = 1.5, .final_scale = -3.0};
-  list[10] = {.kind = "mlp", .layer_sizes = {12, 8, 6, 5}, .mlp_activation = "maxmin"};
-  return list;
+  list[9].activation = ActivationKind::maxmin;
+  list[10].num_key_value_heads = 2;
+  list[11].num_key_value_heads = 1;
+  list[11].bias = true;
+  std::vector<ModelOptions> all(list.begin(), list.end());
+  all.emplace_back(MlpOptions{.layer_sizes = {12, 9, 7, 5}, .input_bound = 1.5, .final_scale = -3.0});
+  all.emplace_back(MlpOptions{.layer_sizes = {12, 8, 6, 5}, .activation = ActivationKind::maxmin});
+  all.emplace_back(MlpOptions{.layer_sizes = {12, 7, 5}, .activation = ActivationKind::gelu});
+  return all;
 }
 
 TEST(ACertificate, HoldsAndChecksForEveryFamily) {
@@ -179,7 +185,7 @@ TEST(ACertificate, ThatSaysMoreThanItMustIsValidButNotTight) {
 }
 
 TEST(ACertificate, HasAnyExponent) {
-  ModelOptions options{.kind = "mlp", .layer_sizes = std::vector<int64_t>(40, 4)};
+  MlpOptions options{.layer_sizes = std::vector<int64_t>(40, 4)};
   const auto model = test::random_model(options, 1e30);
   const CertifiedBound bound = certify(*model);
   EXPECT_TRUE(std::isinf(bound.lipschitz.value));
@@ -191,8 +197,8 @@ TEST(ACertificate, HasAnyExponent) {
 }
 
 TEST(ACertificate, IsNotGivenWithoutABound) {
-  ModelOptions options = test::small_transformer();
-  options.norm = "layer_norm";
+  TransformerOptions options = test::small_transformer();
+  options.norm = NormLayer::layer_norm;
   options.norm_epsilon = 0.0;
   EXPECT_ERROR(certify(*test::random_model(options)), PromiseError, "no finite bound");
   EXPECT_ERROR(certify(*test::random_model(test::small_transformer()), -1.0), InputError,
@@ -200,7 +206,7 @@ TEST(ACertificate, IsNotGivenWithoutABound) {
 }
 
 TEST(ALocalBound, IsSmallerThanTheGlobalOneAndHolds) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.softmax_scale = 8.0;
   const auto model = test::random_model(options, 0.2);
   {

@@ -36,7 +36,7 @@ TEST(RecordedNorms, AreWhatIsAnsweredAndCanBeProvedAgain) {
 TEST(StatedNorms, TakeOnlyScalesThatMakeExactProducts) {
   const Param value = weight("v", test::normal({4, 4}, 1, at::kFloat));
   const Param output = weight("o", test::normal({4, 4}, 2, at::kFloat));
-  const Norms::Price none = [](const std::vector<double>&) { return 0.0; };
+  const NormSource::Price none = [](const std::vector<double>&) { return 0.0; };
   std::vector<WeightFacts> facts{{.name = "o", .shape = {4, 4}, .method = "cholesky", .scales = {0.5, 2.0}}};
   EXPECT_EQ(StatedNorms(facts).head_scales(value, output, 2, none), facts[0].scales);
   EXPECT_ERROR(StatedNorms(facts).head_scales(value, output, 4, none), PromiseError, "2 scales for 4 heads");

@@ -28,7 +28,7 @@ void set_norms_(const Model& model, const std::map<Role, double>& norms) {
 double formula(const Model& model) { return paper_formula(model, *measured_norms()).to_double(); }
 
 TEST(PaperFormula, IsTheOneOfItsCodeForTwoBlocks) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.softmax_scale = 2.0;
   options.final_scale = -3.0;
   const auto model = make_model(options, 1);
@@ -63,13 +63,13 @@ TEST(PaperFormula, FollowsTheActivation) {
 }
 
 TEST(PaperFormula, IsTheProductOfNormsForAnMlp) {
-  const auto model = make_model({.kind = "mlp", .layer_sizes = {12, 8, 3}, .final_scale = -0.5}, 1);
+  const auto model = make_model(MlpOptions{.layer_sizes = {12, 8, 3}, .final_scale = -0.5}, 1);
   set_norms_(*model, {{Role::linear, 4.0}, {Role::head, 1.5}});
   EXPECT_NEAR(formula(*model), 3.0, 1e-5);
 }
 
 TEST(PaperFormula, TakesExponentsBeyondADouble) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.num_hidden_layers = 12;
   const auto model = make_model(options, 1);
   set_norms_(*model, {{Role::attention_output, 1e30}, {Role::mlp_down, 1e30}, {Role::head, 1.0}});
@@ -78,18 +78,19 @@ TEST(PaperFormula, TakesExponentsBeyondADouble) {
 
 TEST(PaperFormula, RefusesModelsThatItIsNotDefinedFor) {
   const auto refused = [](auto change) {
-    ModelOptions options = test::small_transformer();
+    TransformerOptions options = test::small_transformer();
     change(options);
     const auto model = make_model(options, 1);
     EXPECT_THROW(paper_formula(*model, *measured_norms()), InputError);
   };
-  refused([](ModelOptions& options) { options.norm = "tanh"; });
-  refused([](ModelOptions& options) { options.norm = "rms_norm"; });
-  refused([](ModelOptions& options) { options.residual = "plain"; });
-  refused([](ModelOptions& options) { options.bias = true; });
-  refused([](ModelOptions& options) { options.tie_embeddings = true; });
-  refused([](ModelOptions& options) { options.positions = "learned"; });
-  refused([](ModelOptions& options) { options.learnable_scales = true; });
+  refused([](TransformerOptions& options) { options.norm = NormLayer::tanh; });
+  refused([](TransformerOptions& options) { options.norm = NormLayer::rms_norm; });
+  refused([](TransformerOptions& options) { options.residual = ResidualKind::plain; });
+  refused([](TransformerOptions& options) { options.bias = true; });
+  refused([](TransformerOptions& options) { options.tie_embeddings = true; });
+  refused([](TransformerOptions& options) { options.positions = PositionKind::learned; });
+  refused([](TransformerOptions& options) { options.learnable_scales = true; });
+  refused([](TransformerOptions& options) { options.num_key_value_heads = 2; });
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 TEST(SearchStarts, LieInTheBallWithOneTokenOnItsSurface) {
   const auto transformer = make_model(test::small_transformer(), 1);
-  const auto mlp = make_model({.kind = "mlp", .layer_sizes = {12, 5}}, 1);
+  const auto mlp = make_model(MlpOptions{.layer_sizes = {12, 5}}, 1);
   const SearchOptions options{.domain = 1.5, .sequence_length = 5, .starts = 9};
   const at::Tensor tokens = search_starts(*transformer, options);
   const at::Tensor pixels = search_starts(*mlp, options);

@@ -26,24 +26,26 @@ std::unique_ptr<Model> random_model(const ModelOptions& options) {
   return model;
 }
 
-ModelOptions mlp(std::vector<int64_t> sizes) { return {.kind = "mlp", .layer_sizes = std::move(sizes)}; }
+MlpOptions mlp(std::vector<int64_t> sizes) { return {.layer_sizes = std::move(sizes)}; }
 
 std::vector<ModelOptions> all_kinds() {
-  ModelOptions gpt = test::small_transformer();
-  gpt.positions = "learned";
-  gpt.norm = "layer_norm";
-  gpt.residual = "plain";
+  TransformerOptions gpt = test::small_transformer();
+  gpt.positions = PositionKind::learned;
+  gpt.norm = NormLayer::layer_norm;
+  gpt.residual = ResidualKind::plain;
   gpt.bias = gpt.tie_embeddings = true;
-  ModelOptions biased = test::small_transformer();
+  TransformerOptions biased = test::small_transformer();
   biased.position_bias = biased.logit_bias = biased.learnable_scales = true;
-  biased.norm = "tanh";
-  biased.positions = "none";
-  ModelOptions padded = test::small_transformer();
+  biased.norm = NormLayer::tanh;
+  biased.positions = PositionKind::none;
+  TransformerOptions padded = test::small_transformer();
   padded.real_vocab_size = 7;
-  padded.norm = "rms_norm";
-  ModelOptions sorting = mlp({12, 8, 5});
-  sorting.mlp_activation = "maxmin";
-  return {test::small_transformer(), gpt, biased, padded, mlp({12, 9, 5}), sorting};
+  padded.norm = NormLayer::rms_norm;
+  TransformerOptions grouped = test::small_transformer();
+  grouped.num_key_value_heads = 2;
+  MlpOptions sorting = mlp({12, 8, 5});
+  sorting.activation = ActivationKind::maxmin;
+  return {test::small_transformer(), gpt, biased, padded, grouped, mlp({12, 9, 5}), sorting};
 }
 
 TEST(SearchStretch, FindsTheNormOfALinearMap) {
@@ -85,7 +87,7 @@ TEST(SearchStretch, ReportsTheRatioOfInputsInsideTheDomain) {
 TEST(SearchStretch, IsNeverAboveTheTruth) {
   const at::NoGradGuard no_gradients;
   for (const double w : {3.0, 0.1, 7e-9, 1.5e30}) {
-    const auto model = make_model({.kind = "mlp", .layer_sizes = {1, 1}}, 1);
+    const auto model = make_model(MlpOptions{.layer_sizes = {1, 1}}, 1);
     model->params().front().tensor.fill_(w);
     const double exact = model->params().front().tensor.item<double>();
     for (uint64_t seed = 0; seed < 5; ++seed) {
@@ -135,10 +137,10 @@ TEST(SearchStretch, DependsOnTheSeedAlone) {
 // One neuron with weights 1: its slope is κ at √2, which is inside the ball, so the network stretches by
 // (1 − α) + α·κ/1.1289 where nothing else moves the token.
 TEST(SearchStretch, FindsWhereGeluIsSteepest) {
-  for (const auto& [act, kappa] :
-       {std::pair{"gelu", 1.128904145186}, std::pair{"gelu_tanh", 1.128993068659}}) {
-    ModelOptions options = test::small_transformer();
-    options.hidden_act = act;
+  for (const auto& [act, kappa] : {std::pair{ActivationKind::gelu, 1.128904145186},
+                                   std::pair{ActivationKind::gelu_tanh, 1.128993068659}}) {
+    TransformerOptions options = test::small_transformer();
+    options.activation = act;
     options.num_hidden_layers = 1;
     options.vocab_size = options.hidden_size;
     const auto model = make_model(options, std::nullopt);

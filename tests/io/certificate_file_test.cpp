@@ -49,7 +49,7 @@ struct Certified {
 
 TEST(CertificateFiles, AreReadBackAndHold) {
   for (const ModelOptions& options :
-       {test::small_transformer(), ModelOptions{.kind = "mlp", .layer_sizes = {8, 6, 3}}}) {
+       {ModelOptions(test::small_transformer()), ModelOptions(MlpOptions{.layer_sizes = {8, 6, 3}})}) {
     const Certified certified(options);
     EXPECT_TRUE(certified.check().empty());
     const Json json = certified.json();
@@ -180,12 +180,12 @@ TEST(CertificateFiles, AreOpenedOnceAndSoAreTheModels) {
 
 TEST(CertificateFiles, SpeakOfTheBytesThatWereRead) {
   const Certified first;
-  const Certified second(ModelOptions{.kind = "mlp", .layer_sizes = {8, 6, 3}});
+  const Certified second(MlpOptions{.layer_sizes = {8, 6, 3}});
   ModelFiles files(first.folder);
   for (const char* name : {"config.json", "model.safetensors"})  // both are replaced once they are open
     write_file(first.folder / name, read_file(second.folder / name));
   const StoredModel stored = files.read();
-  EXPECT_EQ(stored.model->options().kind, "transformer");
+  EXPECT_EQ(stored.model->shape().input, InputKind::tokens);
   EXPECT_EQ(stored.identity.config, first.json()["architecture"]);
   EXPECT_EQ(stored.identity.sha256, first.json()["weights"]["sha256"]);
   EXPECT_ERROR(first.check(), PromiseError, "another architecture");
@@ -200,7 +200,7 @@ TEST(CertificateFiles, OfARunSpeakOfTheBytesThatWereWritten) {
 }
 
 TEST(CertificateFiles, AreRefusedForNanInAPaddedRow) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.real_vocab_size = options.vocab_size - 1;
   const Certified certified(options);
   const StoredModel stored = ModelFiles(certified.folder).read();
@@ -216,7 +216,7 @@ TEST(CertificateFiles, AreRefusedForNanInAPaddedRow) {
 }
 
 TEST(CertificateFiles, AreAboutDomainsThatAreFinite) {
-  const auto model = make_model({.kind = "mlp", .layer_sizes = {4, 3}, .input_bound = 1e308}, 1);
+  const auto model = make_model(MlpOptions{.layer_sizes = {4, 3}, .input_bound = 1e308}, 1);
   EXPECT_ERROR(certify(*model, 1.79e308), InputError, "the radius must leave the inputs' norm finite");
 }
 

@@ -18,14 +18,13 @@ using test::TemporaryFolder;
 TEST(ModelFiles, AreReadBackExactly) {
   const TemporaryFolder folder;
   for (const ModelOptions& options :
-       {test::small_transformer(),
-        ModelOptions{
-            .kind = "mlp", .layer_sizes = {12, 8, 5}, .mlp_activation = "maxmin", .final_scale = 0.1}}) {
+       {ModelOptions(test::small_transformer()),
+        ModelOptions(MlpOptions{
+            .layer_sizes = {12, 8, 5}, .activation = ActivationKind::maxmin, .final_scale = 0.1})}) {
     const auto model = make_model(options, 3);
     write_model(*model, folder, {{"note", "kept"}});
     const auto copy = read_model(folder);
-    EXPECT_EQ(copy->options().attention_alpha, model->options().attention_alpha);
-    EXPECT_EQ(copy->options().final_scale, model->options().final_scale);
+    EXPECT_EQ(config_of(copy->options()), config_of(model->options()));
     ASSERT_EQ(copy->params().size(), model->params().size());
     for (size_t i = 0; i < copy->params().size(); ++i)
       EXPECT_TRUE(copy->params()[i].tensor.equal(model->params()[i].tensor));
@@ -38,10 +37,10 @@ TEST(ModelFiles, HaveTheContractsKeys) {
   write_model(*make_model(test::small_transformer(), 3), folder);
   const auto config = nlohmann::json::parse(read_file(folder / "config.json"));
   EXPECT_EQ(config["model_type"], "bridle");
-  for (const char* key :
-       {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
-        "max_position_embeddings", "rope_theta", "hidden_act", "activation_divisor", "softmax_scale",
-        "attention_output_scale", "attention_alpha", "mlp_alpha", "position_bias", "final_scale"})
+  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+                          "vocab_size", "max_position_embeddings", "rope_theta", "hidden_act",
+                          "activation_divisor", "softmax_scale", "attention_output_scale", "attention_alpha",
+                          "mlp_alpha", "position_bias", "final_scale", "num_key_value_heads"})
     EXPECT_TRUE(config.contains(key)) << key;
 }
 
@@ -49,12 +48,15 @@ TEST(ModelFiles, NeedOnlyTheContractsKeys) {
   const TemporaryFolder folder;
   write_model(*make_model(test::small_transformer(), 3), folder);
   nlohmann::json config = nlohmann::json::parse(read_file(folder / "config.json"));
-  for (const char* key : {"positions", "residual", "norm", "norm_epsilon", "learnable_scales", "bias",
-                          "tie_embeddings", "dropout", "initialization", "position_bias_offsets",
-                          "position_bias_start", "position_bias_dilation", "logit_bias"})
+  for (const char* key :
+       {"positions", "residual", "norm", "norm_epsilon", "learnable_scales", "bias", "tie_embeddings",
+        "dropout", "initialization", "position_bias_offsets", "position_bias_start", "position_bias_dilation",
+        "logit_bias", "num_key_value_heads"})
     config.erase(key);
   write_file(folder / "config.json", config.dump());
-  EXPECT_EQ(read_model(folder)->params().size(), 14U);
+  const auto model = read_model(folder);
+  EXPECT_EQ(model->params().size(), 14U);
+  EXPECT_EQ(test::transformer_options(*model).num_key_value_heads, 4);  // as before there was such a key
 }
 
 TEST(ModelFiles, AreReadStrictly) {

@@ -4,6 +4,7 @@
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
+#include "base/words.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -12,34 +13,34 @@ namespace {
 
 TEST(ActivationModule, GradientsAreThoseOfFiniteDifferences) {
   const at::Tensor x = test::normal({5, 8}, 1).requires_grad_(true);
-  for (const char* name : {"gelu", "gelu_tanh", "relu", "maxmin"}) {
-    const Activation activation(name, 1.1289);
+  for (const ActivationKind kind : all_values<ActivationKind>()) {
+    const Activation activation(kind, 1.1289);
     test::expect_gradients([&] { return activation.forward(x); }, {x});
   }
 }
 
 // The slopes are attained: a smaller constant would be wrong, and 1.1289 itself is one.
 TEST(ActivationModule, SlopesAreTheLeastThatHold) {
-  for (const auto& [name, at, slope] :
-       {std::tuple{"gelu", std::sqrt(2.0), kGeluSlope}, std::tuple{"gelu_tanh", 1.4185, kGeluTanhSlope}}) {
+  for (const auto& [kind, at, slope] : {std::tuple{ActivationKind::gelu, std::sqrt(2.0), kGeluSlope},
+                                        std::tuple{ActivationKind::gelu_tanh, 1.4185, kGeluTanhSlope}}) {
     const at::Tensor x = at::linspace(at - 0.01, at + 0.01, 200001, at::kDouble);
-    const at::Tensor y = Activation(name, 1.0).forward(x);
+    const at::Tensor y = Activation(kind, 1.0).forward(x);
     const at::Tensor slopes = y.narrow(0, 1, 200000)
                                   .sub(y.narrow(0, 0, 200000))
                                   .div(x.narrow(0, 1, 200000).sub(x.narrow(0, 0, 200000)));
-    EXPECT_GT(slopes.max().item<double>(), 1.1289) << name;
-    EXPECT_NEAR(slopes.max().item<double>(), slope, 1e-8) << name;
+    EXPECT_GT(slopes.max().item<double>(), 1.1289) << word(kind);
+    EXPECT_NEAR(slopes.max().item<double>(), slope, 1e-8) << word(kind);
     const at::Tensor wide = at::linspace(-12.0, 12.0, 2400001, at::kDouble);
-    const at::Tensor z = Activation(name, 1.0).forward(wide);
+    const at::Tensor z = Activation(kind, 1.0).forward(wide);
     EXPECT_LE(z.narrow(0, 1, 2400000).sub(z.narrow(0, 0, 2400000)).abs().max().item<double>(),
               slope * (24.0 / 2400000) * (1 + 1e-9))
-        << name;
-    EXPECT_LE(z.abs().sub(wide.abs()).max().item<double>(), 0.0) << name;
+        << word(kind);
+    EXPECT_LE(z.abs().sub(wide.abs()).max().item<double>(), 0.0) << word(kind);
   }
 }
 
 TEST(ActivationModule, MaxMinSortsPairsAndMovesNoTwoPointsApart) {
-  const Activation activation("maxmin", 1.0);
+  const Activation activation(ActivationKind::maxmin, 1.0);
   const at::Tensor x = at::tensor({1.0, 2.0, 4.0, 3.0, -1.0, -2.0}, at::kDouble);
   EXPECT_TRUE(activation.forward(x).equal(at::tensor({2.0, 1.0, 4.0, 3.0, -1.0, -2.0}, at::kDouble)));
   const at::Tensor a = test::normal({5000, 6}, 1), b = a.add(test::normal({5000, 6}, 2).mul(0.7));
@@ -51,11 +52,12 @@ TEST(ActivationModule, MaxMinSortsPairsAndMovesNoTwoPointsApart) {
 }
 
 TEST(ActivationModule, BoundIsSlopeOverDivisor) {
-  const Bound bound = Activation("gelu", 1.1289).bound({.activation = 2.0, .lipschitz = 3.0});
+  const Bound bound = Activation(ActivationKind::gelu, 1.1289).bound({.activation = 2.0, .lipschitz = 3.0});
   EXPECT_GT(bound.lipschitz.to_double(), 3.0);  // "GeLU/1.1289 is 1-Lipschitz" is false
   EXPECT_NEAR(bound.lipschitz.to_double(), 3.0 * 1.128904145186 / 1.1289, 1e-10);
   EXPECT_NEAR(bound.activation.to_double(), 2.0 / 1.1289, 1e-12);
-  EXPECT_EQ(Activation("relu", 1.0).bound({.activation = 2.0, .lipschitz = 3.0}).lipschitz.to_double(), 3.0);
+  const Activation relu(ActivationKind::relu, 1.0);
+  EXPECT_EQ(relu.bound({.activation = 2.0, .lipschitz = 3.0}).lipschitz.to_double(), 3.0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "nn/attention.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -16,11 +17,11 @@ using test::Bench;
 
 TEST(AttentionModule, GradientsAreThoseOfFiniteDifferences) {
   for (const bool extras : {false, true}) {
-    ModelOptions options = test::small_transformer();
+    TransformerOptions options = test::small_transformer();
     options.position_bias = options.bias = options.learnable_scales = extras;
     options.position_bias_offsets = extras ? 3 : 0;
     Bench bench(options);
-    const Attention attention(bench.weights, "attention");
+    const Attention attention(bench.options, bench.weights, "attention", 0);
     bench.randomize_(0.5);
     const at::Tensor x = test::normal({2, 6, 16}, 1).requires_grad_(true);
     auto tensors = bench.tensors(x);
@@ -34,7 +35,7 @@ TEST(AttentionModule, GradientsAreThoseOfFiniteDifferences) {
 
 TEST(AttentionModule, SeesOnlyThePast) {
   Bench bench(test::small_transformer());
-  const Attention attention(bench.weights, "attention");
+  const Attention attention(bench.options, bench.weights, "attention", 0);
   bench.randomize_(0.5);
   const at::Tensor x = test::normal({1, 6, 16}, 1);
   at::Tensor changed = x.clone();
@@ -46,13 +47,13 @@ TEST(AttentionModule, SeesOnlyThePast) {
 }
 
 TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRest) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.position_bias = true;
   options.position_bias_offsets = 3;
-  options.positions = "none";
+  options.positions = PositionKind::none;
   options.softmax_scale = 0.0;  // position alone decides
   Bench bench(options);
-  const Attention attention(bench.weights, "attention");
+  const Attention attention(bench.options, bench.weights, "attention", 0);
   {
     const at::NoGradGuard no_gradients;
     for (const Param& param : bench.params) {
@@ -71,7 +72,7 @@ TEST(AttentionModule, PositionBiasCountsFromTheQueryAndItsLastOffsetServesTheRes
 }
 
 TEST(AttentionModule, HeadsMayBeginWithATokenEach) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.num_hidden_layers = 3;
   options.position_bias = true;
   options.position_bias_offsets = 3;
@@ -91,10 +92,10 @@ TEST(AttentionModule, HeadsMayBeginWithATokenEach) {
 }
 
 TEST(AttentionModule, HasNoBoundWhereItsPositionBiasIsNotFinite) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.position_bias = true;
   Bench bench(options, at::kFloat);
-  const Attention attention(bench.weights, "attention");
+  const Attention attention(bench.options, bench.weights, "attention", 0);
   const auto norms = measured_norms();
   Walk walk(*norms);
   attention.bound({}, walk);
@@ -106,18 +107,86 @@ TEST(AttentionModule, HasNoBoundWhereItsPositionBiasIsNotFinite) {
   EXPECT_THROW(attention.bound({}, walk), PromiseError);
 }
 
+// Grouped-query attention is the ordinary one whose weights of keys and values repeat a head's rows for each query head that it
+// serves. The bound and the enclosure are the ordinary one's, too: they are made of the same numbers.
+TEST(AttentionModule, WithGroupedQueriesEqualsTheOrdinaryOneWithRepeatedRows) {
+  const at::NoGradGuard no_gradients;
+  for (const int64_t groups : {1, 2, 4}) {
+    for (const bool extras : {false, true}) {
+      TransformerOptions options = test::small_transformer();
+      options.num_key_value_heads = groups;
+      options.position_bias = options.bias = extras;
+      options.positions = groups == 1 ? PositionKind::none : PositionKind::rope;
+      for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
+        Bench grouped(options, dtype);
+        const Attention attention(grouped.options, grouped.weights, "attention", 0);
+        grouped.randomize_(0.4);
+        TransformerOptions repeated = options;
+        repeated.num_key_value_heads = 4;
+        Bench ordinary(repeated, dtype);
+        const Attention twin(ordinary.options, ordinary.weights, "attention", 0);
+        ASSERT_EQ(ordinary.params.size(), grouped.params.size());
+        for (size_t i = 0; i < ordinary.params.size(); ++i) {
+          const at::Tensor from = grouped.params[i].tensor, to = ordinary.params[i].tensor;
+          if (from.sizes() == to.sizes()) {
+            to.copy_(from);
+            continue;
+          }
+          for (int64_t h = 0; h < 4; ++h)  // heads of 4 rows
+            to.narrow(0, 4 * h, 4).copy_(from.narrow(0, h * groups / 4 * 4, 4));
+        }
+        Pass pass{.dtype = dtype};
+        const at::Tensor x = test::normal({2, 6, 16}, 1, dtype);
+        const at::Tensor y = attention.forward(x, pass);
+        EXPECT_LT(y.sub(twin.forward(x, pass)).abs().max().item<double>(),
+                  dtype == at::kDouble ? 1e-12 : 1e-5);
+        KeyValueCache::Layer cache;
+        std::vector<at::Tensor> parts;
+        for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 4}, {4, 1}, {5, 1}})
+          parts.push_back(attention.forward(x.narrow(1, first, count), pass, &cache));
+        EXPECT_EQ(cache.keys.size(1), groups);  // the cache is smaller by H/G
+        EXPECT_LT(at::cat(parts, 1).sub(y).abs().max().item<double>(), dtype == at::kDouble ? 1e-12 : 1e-5);
+        if (dtype != at::kFloat) continue;
+        const auto norms = measured_norms();
+        Walk walk(*norms);
+        const Bound in{.activation = 1.3, .lipschitz = 2.0};
+        const Bound bound = attention.bound(in, walk), as_before = twin.bound(in, walk);
+        EXPECT_NEAR(bound.lipschitz.to_double() / as_before.lipschitz.to_double(), 1.0, 1e-6);
+        EXPECT_NEAR(bound.activation.to_double() / as_before.activation.to_double(), 1.0, 1e-6);
+      }
+    }
+  }
+}
+
+TEST(AttentionModule, WithGroupedQueriesHasFewerRowsOfKeysAndValues) {
+  TransformerOptions options = test::small_transformer();
+  options.num_key_value_heads = 2;
+  Bench bench(options);
+  const Attention attention(bench.options, bench.weights, "attention", 0);
+  for (const Param& param : bench.params) {
+    const bool shared = param.role == Role::key || param.role == Role::value;
+    EXPECT_EQ(param.tensor.size(0), shared ? 8 : 16) << param.name;
+    EXPECT_EQ(param.heads, shared ? 2 : param.role == Role::query ? 4 : 1) << param.name;
+  }
+  bench.randomize_(0.4);
+  const at::Tensor x = test::normal({2, 5, 16}, 1).requires_grad_(true);
+  test::expect_gradients([&] { return attention.forward(x, bench.pass); }, bench.tensors(x));
+}
+
 // Random weights, several heads, scales and radii: what a search finds stays below the bound.
 TEST(AttentionModule, StretchAndActivationStayBelowTheBound) {
-  for (const int64_t heads : {1, 2, 4}) {
+  for (const auto& [heads, groups] :
+       {std::pair<int64_t, int64_t>{1, 1}, {2, 2}, {4, 4}, {2, 1}, {4, 2}, {4, 1}}) {
     for (const double scale : {0.3, 1.0, 4.0}) {
       for (const bool extras : {false, true}) {
-        ModelOptions options = test::small_transformer();
+        TransformerOptions options = test::small_transformer();
         options.num_attention_heads = heads;
+        options.num_key_value_heads = groups;
         options.softmax_scale = scale;
         options.attention_output_scale = 1.0;
         options.position_bias = options.bias = extras;
         Bench bench(options, at::kFloat, 3 + static_cast<uint64_t>(heads));
-        const Attention attention(bench.weights, "attention");
+        const Attention attention(bench.options, bench.weights, "attention", 0);
         bench.randomize_(0.35, static_cast<uint64_t>(10 * scale) + 5);
         const auto norms = measured_norms();
         Walk walk(*norms);
@@ -141,13 +210,13 @@ TEST(AttentionModule, StretchAndActivationStayBelowTheBound) {
 // Heads that read different tokens: with orthogonal weights the paper's rule says 1, and this example exceeds it.
 TEST(AttentionModule, SeveralHeadsExceedThePapersRuleAndKeepOurs) {
   constexpr int64_t kHeads = 4;
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.num_attention_heads = kHeads;
-  options.positions = "none";
+  options.positions = PositionKind::none;
   options.attention_output_scale = 1.0;
   options.position_bias = true;
   Bench bench(options, at::kFloat);
-  const Attention attention(bench.weights, "attention");
+  const Attention attention(bench.options, bench.weights, "attention", 0);
   {
     const at::NoGradGuard no_gradients;
     for (const Param& param : bench.params) {

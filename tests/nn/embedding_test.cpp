@@ -14,10 +14,10 @@ namespace {
 using test::Bench;
 
 TEST(EmbeddingModule, RowsStartAtRmsOneAndPositionsAdd) {
-  ModelOptions options = test::small_transformer();
-  options.positions = "learned";
+  TransformerOptions options = test::small_transformer();
+  options.positions = PositionKind::learned;
   Bench bench(options);
-  const Embedding embedding(bench.weights);
+  const Embedding embedding(bench.options, bench.weights);
   EXPECT_LT(embedding.table().tensor.square().mean(1).sub(1.0).abs().max().item<double>(), 1e-12);
   const at::Tensor tokens = at::arange(6, at::kLong).view({1, 6});
   test::expect_gradients([&] { return embedding.add_positions(embedding.embed(tokens, bench.pass), 0); },

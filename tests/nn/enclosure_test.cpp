@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "base/words.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -62,20 +63,24 @@ TEST(AWalkOfTheRounding, SaysThatNothingIsKnownOfNaN) {
 class Programs : public testing::TestWithParam<at::ScalarType> {};
 
 std::vector<ModelOptions> families() {
-  std::vector<ModelOptions> list(10, test::small_transformer());
-  list[1].positions = "learned";
+  std::vector<TransformerOptions> list(11, test::small_transformer());
+  list[1].positions = PositionKind::learned;
   list[2].bias = true;
-  list[2].norm = "layer_norm";
-  list[3].norm = "rms_norm";
+  list[2].norm = NormLayer::layer_norm;
+  list[3].norm = NormLayer::rms_norm;
   list[4].tie_embeddings = true;
-  list[5].residual = "plain";
-  list[5].norm = "tanh";
+  list[5].residual = ResidualKind::plain;
+  list[5].norm = NormLayer::tanh;
   list[6].learnable_scales = list[6].position_bias = list[6].logit_bias = true;
-  list[7].hidden_act = "relu";
-  list[8].hidden_act = "gelu";
+  list[7].activation = ActivationKind::relu;
+  list[8].activation = ActivationKind::gelu;
   list[8].attention_alpha = 0.7;
-  list[9] = {.kind = "mlp", .layer_sizes = {16, 12, 8, 5}, .mlp_activation = "maxmin", .final_scale = -3.0};
-  return list;
+  list[9].activation = ActivationKind::maxmin;
+  list[10].num_key_value_heads = 2;
+  std::vector<ModelOptions> all(list.begin(), list.end());
+  for (const ActivationKind kind : all_values<ActivationKind>())
+    all.emplace_back(MlpOptions{.layer_sizes = {16, 12, 8, 5}, .activation = kind, .final_scale = -3.0});
+  return all;
 }
 
 TEST_P(Programs, StayWithinTheirErrorAtAndAroundTheInput) {
@@ -84,7 +89,7 @@ TEST_P(Programs, StayWithinTheirErrorAtAndAroundTheInput) {
   for (const ModelOptions& options : families()) {
     for (uint64_t seed = 0; seed < 6; ++seed) {
       const auto model = test::random_model(options, 0.2 + 0.2 * static_cast<double>(seed), 10 * seed + 1);
-      const bool mlp = model->options().kind == "mlp";
+      const bool mlp = model->shape().input == InputKind::vectors;
       const at::Tensor x =
           mlp ? test::normal({5, 16}, seed, at::kFloat) : test::normal({3, 8, 16}, seed, at::kFloat);
       constexpr double radius = 0.1;
@@ -114,7 +119,7 @@ TEST(TheReachOfAPerturbation, IsNeverExceeded) {
   const at::NoGradGuard no_gradients;
   for (const ModelOptions& options : families()) {
     const auto model = test::random_model(options, 0.3);
-    const bool mlp = model->options().kind == "mlp";
+    const bool mlp = model->shape().input == InputKind::vectors;
     const at::Tensor x = mlp ? test::normal({4, 16}, 3) : test::normal({2, 8, 16}, 3);
     const at::Tensor rows = model->logit_rows().to(at::kDouble);
     const double longest = rows.square().sum(1).max().sqrt().item<double>() * std::abs(model->logit_scale());

@@ -12,7 +12,7 @@ using test::Bench;
 
 TEST(FeedForwardModule, GradientsAreThoseOfFiniteDifferences) {
   Bench bench(test::small_transformer());
-  const FeedForward layer(bench.weights, "mlp");
+  const FeedForward layer(bench.options, bench.weights, "mlp");
   bench.randomize_(0.4);
   const at::Tensor x = test::normal({3, 16}, 1).requires_grad_(true);
   test::expect_gradients([&] { return layer.forward(x); }, bench.tensors(x));
@@ -21,7 +21,7 @@ TEST(FeedForwardModule, GradientsAreThoseOfFiniteDifferences) {
 TEST(FeedForwardModule, StretchStaysBelowTheBound) {
   for (uint64_t seed = 0; seed < 3; ++seed) {
     Bench bench(test::small_transformer(), at::kFloat);
-    const FeedForward layer(bench.weights, "mlp");
+    const FeedForward layer(bench.options, bench.weights, "mlp");
     bench.randomize_(0.4, seed);
     const auto norms = measured_norms();
     Walk walk(*norms);

@@ -11,7 +11,7 @@ namespace {
 
 TEST(FusedGroup, SumsOfTwoGroupsAreThoseOfBothTogether) {
   const auto model = test::random_model(test::small_transformer());
-  FusedModel fused(model->options(), model->params(), step_kernels());
+  FusedModel fused(test::transformer_options(*model), model->params(), step_kernels());
   const FusedShape shape{.batch = 2, .length = 8, .rows = 32, .group = 2, .shared = false, .slots = 1};
   fused.set_length(shape.rows);
   fused.pack(Team(1));

@@ -7,7 +7,11 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <functional>
+#include <stdexcept>
+
 #include "bridle/error.h"
+#include "field_count.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -28,10 +32,9 @@ TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
                                             std::vector<int64_t>{3072, 40, 10}}) {
     for (const int64_t images : {1, 64, 301}) {
       const bool even = std::all_of(sizes.begin() + 1, sizes.end() - 1, [](int64_t s) { return s % 2 == 0; });
-      ModelOptions options{.kind = "mlp",
-                           .layer_sizes = sizes,
-                           .mlp_activation = even && images != 301 ? "maxmin" : "relu",
-                           .final_scale = 1.5};
+      MlpOptions options{.layer_sizes = sizes,
+                         .activation = even && images != 301 ? ActivationKind::maxmin : ActivationKind::relu,
+                         .final_scale = 1.5};
       const auto model = test::random_model(options, 0.1);
       const Images data = some_images(images, sizes.front(), sizes.back());
       Pass pass{.margin = images == 64 ? 0.7 : 0.0};
@@ -44,7 +47,7 @@ TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
       for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
                              InstructionSet::avx512_bf16, InstructionSet::amx}) {
         if (set > instruction_set()) continue;
-        FusedMlp fused(model->options(), model->params(), step_kernels(set));
+        FusedMlp fused(test::mlp_options(*model), model->params(), step_kernels(set));
         const LossAndGradients seen = fused.run(data.pixels, data.targets, pass, true);
         EXPECT_NEAR(seen.loss, loss.item<double>(), 0.01 * loss.item<double>());
         for (size_t i = 0; i < gradients.size(); ++i)
@@ -58,13 +61,14 @@ TEST(FusedMlp, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
 }
 
 TEST(FusedMlp, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {3072, 256, 10}}, 0.1);
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {3072, 256, 10}}, 0.1);
   const Images data = some_images(200, 3072, 10);
   const int before = at::get_num_threads();
   std::vector<LossAndGradients> seen;
   for (const int threads : {1, 2, 3}) {
     at::set_num_threads(threads);
-    seen.push_back(FusedMlp(model->options(), model->params()).run(data.pixels, data.targets, {}, true));
+    seen.push_back(
+        FusedMlp(test::mlp_options(*model), model->params()).run(data.pixels, data.targets, {}, true));
   }
   at::set_num_threads(before);
   for (const LossAndGradients& other : seen) {
@@ -75,14 +79,61 @@ TEST(FusedMlp, GivesTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(FusedMlp, RefusesWhatDoesNotFit) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {8, 3}}, 0.1);
-  FusedMlp fused(model->options(), model->params());
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {8, 3}}, 0.1);
+  FusedMlp fused(test::mlp_options(*model), model->params());
   Images data = some_images(4, 8, 3);
   EXPECT_THROW(fused.run(data.pixels.narrow(1, 0, 7), data.targets, {}, true), InputError);
   EXPECT_THROW(fused.run(data.pixels, data.targets.narrow(0, 0, 3), {}, true), InputError);
   EXPECT_THROW(fused.run(data.pixels.narrow(0, 0, 0), data.targets.narrow(0, 0, 0), {}, true), InputError);
   data.targets[2] = 3;
   EXPECT_THROW(fused.run(data.pixels, data.targets, {}, true), InputError);
+}
+
+// One entry per field of MlpOptions, as in fused_transformer_test.cpp; FusedMlp::why_not is the allow-list.
+struct Field {
+  const char* name;
+  std::function<void(MlpOptions&)> change;
+  const char* why_not = "";  // it is supported
+};
+
+std::vector<Field> every_field() {
+  using O = MlpOptions;
+  return {
+      {"hidden_sizes", [](O& o) { o.hidden_sizes = {3}; }},  // of a recipe: layer_sizes count
+      {"layer_sizes",
+       [](O& o) {
+         o.layer_sizes = {64, 32, 7};
+       }},
+      {"activation", [](O& o) { o.activation = ActivationKind::gelu; },
+       "model.mlp_activation has no fused form"},
+      {"input_bound", [](O& o) { o.input_bound = 3.0; }},
+      {"initialization", [](O& o) { o.initialization = Initialization::normal; }},
+      {"final_scale", [](O& o) { o.final_scale = -3.0; }},
+  };
+}
+
+TEST(FusedMlp, ComputesEveryFieldAsItIsOrSaysNo) {
+  EXPECT_EQ(every_field().size(), test::field_count<MlpOptions>());
+  EXPECT_EQ(test::field_count<MlpOptions>(), 6U);
+  const Pass pass{.dtype = at::kBFloat16, .training = true};
+  for (const Field& field : every_field()) {
+    SCOPED_TRACE(field.name);
+    MlpOptions options{.layer_sizes = {64, 96, 32, 10}};
+    field.change(options);
+    const auto model = test::random_model(options, 0.1);
+    const Images data = some_images(64, options.layer_sizes.front(), options.layer_sizes.back());
+    EXPECT_EQ(model->why_not_fused(pass), field.why_not);
+    const auto fused = model->fused_loss(data.pixels, data.targets, pass, false);
+    ASSERT_EQ(fused.has_value(), std::string(field.why_not).empty());
+    if (!fused) {
+      EXPECT_THROW(FusedMlp(test::mlp_options(*model), model->params()), std::logic_error);
+      continue;
+    }
+    Pass plain;
+    const double loss =
+        at::cross_entropy_loss(model->forward(data.pixels, plain), data.targets).item<double>();
+    EXPECT_NEAR(fused->loss, loss, 0.01 * loss);
+  }
 }
 
 }  // namespace

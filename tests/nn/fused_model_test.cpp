@@ -9,10 +9,12 @@
 namespace bridle {
 namespace {
 
-FusedModel fused_of(const Model& model) { return {model.options(), model.params(), step_kernels_plain()}; }
+FusedModel fused_of(const Model& model) {
+  return {test::transformer_options(model), model.params(), step_kernels_plain()};
+}
 
 TEST(FusedModel, CutsBatchesByShapeAlone) {
-  ModelOptions options{.vocab_size = 65, .max_position_embeddings = 256};
+  TransformerOptions options{.vocab_size = 65, .max_position_embeddings = 256};
   const auto model = make_model(options, 1);
   const FusedModel fused = fused_of(*model);
   const FusedShape usual = fused.shape_of(64, 256);
@@ -30,7 +32,7 @@ TEST(FusedModel, CutsBatchesByShapeAlone) {
 }
 
 TEST(FusedModel, LargeWeightsAreSharedByAllThreads) {
-  const ModelOptions options{
+  const TransformerOptions options{
       .vocab_size = 20000, .hidden_size = 512, .num_hidden_layers = 1, .max_position_embeddings = 64};
   const auto model = make_model(options, std::nullopt);
   const FusedShape shape = fused_of(*model).shape_of(100, 64);
@@ -40,7 +42,7 @@ TEST(FusedModel, LargeWeightsAreSharedByAllThreads) {
 }
 
 TEST(FusedModel, BiasesStandByOffsetFromTheEnd) {
-  ModelOptions options = test::small_transformer();
+  TransformerOptions options = test::small_transformer();
   options.position_bias = true;
   options.position_bias_offsets = 5;
   const auto model = make_model(options, 1);
@@ -60,11 +62,11 @@ TEST(FusedModel, BiasesStandByOffsetFromTheEnd) {
 }
 
 TEST(FusedModel, SupportsWhatTheRecipesTrain) {
-  ModelOptions options = test::small_transformer();
-  EXPECT_TRUE(FusedModel::supports(options));
+  TransformerOptions options = test::filled_in(test::small_transformer());
+  const Pass pass{.dtype = at::kBFloat16};
+  EXPECT_EQ(FusedModel::why_not(options, pass), "");
   options.tie_embeddings = true;
-  EXPECT_FALSE(FusedModel::supports(options));
-  EXPECT_FALSE(FusedModel::supports({.kind = "mlp"}));
+  EXPECT_EQ(FusedModel::why_not(options, pass), "model.tie_embeddings is true");
 }
 
 }  // namespace

@@ -2,18 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include "base/words.h"
 #include "nn_support.h"
 #include "support.h"
 
 namespace bridle {
 namespace {
 
-ModelOptions small_mlp() { return {.kind = "mlp", .layer_sizes = {12, 8, 8, 5}, .final_scale = 1.5}; }
+MlpOptions small_mlp() { return {.layer_sizes = {12, 8, 8, 5}, .final_scale = 1.5}; }
 
 TEST(MlpModel, GradientsAreThoseOfFiniteDifferences) {
-  for (const char* activation : {"relu", "maxmin"}) {
-    ModelOptions options = small_mlp();
-    options.mlp_activation = activation;
+  for (const ActivationKind activation : all_values<ActivationKind>()) {
+    MlpOptions options = small_mlp();
+    options.activation = activation;
     const auto model = make_model(options, 1, at::kDouble);
     std::vector<at::Tensor> tensors{test::normal({4, 12}, 1).requires_grad_(true)};
     uint64_t seed = 2;

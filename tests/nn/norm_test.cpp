@@ -10,8 +10,8 @@ namespace {
 
 using test::Bench;
 
-ModelOptions with_norm(const char* norm, double epsilon) {
-  ModelOptions options = test::small_transformer();
+TransformerOptions with_norm(NormLayer norm, double epsilon) {
+  TransformerOptions options = test::small_transformer();
   options.norm = norm;
   options.norm_epsilon = epsilon;
   options.bias = true;
@@ -19,9 +19,9 @@ ModelOptions with_norm(const char* norm, double epsilon) {
 }
 
 TEST(NormModule, GradientsAreThoseOfFiniteDifferences) {
-  for (const char* name : {"tanh", "rms_norm", "layer_norm"}) {
-    Bench bench(with_norm(name, 1e-5));
-    const Norm norm(bench.weights, "norm");
+  for (const NormLayer kind : {NormLayer::tanh, NormLayer::rms_norm, NormLayer::layer_norm}) {
+    Bench bench(with_norm(kind, 1e-5));
+    const Norm norm(bench.options, bench.weights, "norm");
     bench.randomize_(0.7);
     const at::Tensor x = test::normal({3, 16}, 1).requires_grad_(true);
     test::expect_gradients([&] { return norm.forward(x); }, bench.tensors(x));
@@ -29,23 +29,23 @@ TEST(NormModule, GradientsAreThoseOfFiniteDifferences) {
 }
 
 TEST(NormModule, StretchStaysBelowTheBoundAndComesNearIt) {
-  for (const char* name : {"tanh", "rms_norm", "layer_norm"}) {
-    Bench bench(with_norm(name, 0.01), at::kFloat);
-    const Norm norm(bench.weights, "norm");
+  for (const NormLayer kind : {NormLayer::tanh, NormLayer::rms_norm, NormLayer::layer_norm}) {
+    Bench bench(with_norm(kind, 0.01), at::kFloat);
+    const Norm norm(bench.options, bench.weights, "norm");
     const auto norms = measured_norms();
     Walk walk(*norms);
     const double bound = norm.bound({}, walk).lipschitz.to_double();
     const double observed = test::observed_stretch(
         [&](const at::Tensor& x) { return norm.forward(x.to(at::kFloat)).to(at::kDouble); }, {1, 16}, 1e-3,
         7);
-    EXPECT_LE(observed, bound * 1.001) << name;
-    EXPECT_GE(observed, bound * 0.8) << name;
+    EXPECT_LE(observed, bound * 1.001) << word(kind);
+    EXPECT_GE(observed, bound * 0.8) << word(kind);
   }
 }
 
 TEST(NormModule, HasNoBoundWithoutEpsilon) {
-  Bench bench(with_norm("layer_norm", 0.0), at::kFloat);
-  const Norm norm(bench.weights, "norm");
+  Bench bench(with_norm(NormLayer::layer_norm, 0.0), at::kFloat);
+  const Norm norm(bench.options, bench.weights, "norm");
   const auto norms = measured_norms();
   Walk walk(*norms);
   EXPECT_TRUE(norm.bound({}, walk).lipschitz.is_unbounded());

@@ -11,14 +11,12 @@ namespace {
 using test::Bench;
 
 TEST(ScaleModule, IsFixedOrLearned) {
-  ModelOptions options = test::small_transformer();
-  Bench fixed(options);
+  Bench fixed(test::small_transformer());
   const at::Tensor x = test::normal({3, 4}, 1).requires_grad_(true);
-  EXPECT_TRUE(Scale(fixed.weights, "s", -2.0).forward(x).equal(x.mul(-2.0)));
+  EXPECT_TRUE(Scale(fixed.weights, "s", -2.0, /*is_learned=*/false).forward(x).equal(x.mul(-2.0)));
   EXPECT_TRUE(fixed.params.empty());
-  options.learnable_scales = true;
-  Bench learned(options);
-  const Scale scale(learned.weights, "s", -2.0);
+  Bench learned(test::small_transformer());
+  const Scale scale(learned.weights, "s", -2.0, /*is_learned=*/true);
   ASSERT_EQ(learned.params.size(), 1U);
   EXPECT_EQ(learned.params[0].role, Role::gain);
   test::expect_gradients([&] { return scale.forward(x); }, learned.tensors(x));

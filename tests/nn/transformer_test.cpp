@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "base/words.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -22,24 +23,24 @@ void randomize_(const Model& model, double deviation) {
     param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
 }
 
-ModelOptions nanogpt() {
-  ModelOptions options = test::small_transformer();
-  options.positions = "learned";
-  options.hidden_act = "gelu";
+TransformerOptions nanogpt() {
+  TransformerOptions options = test::small_transformer();
+  options.positions = PositionKind::learned;
+  options.activation = ActivationKind::gelu;
   options.activation_divisor = options.attention_output_scale = 1.0;
   options.softmax_scale = 2.0;
-  options.residual = "plain";
-  options.norm = "layer_norm";
+  options.residual = ResidualKind::plain;
+  options.norm = NormLayer::layer_norm;
   options.bias = options.tie_embeddings = true;
-  options.initialization = "normal";
+  options.initialization = Initialization::normal;
   return options;
 }
 
 TEST(TransformerModel, GradientsAreThoseOfFiniteDifferences) {
-  ModelOptions extras = test::small_transformer();
+  TransformerOptions extras = test::small_transformer();
   extras.position_bias = extras.logit_bias = extras.learnable_scales = true;
-  extras.norm = "rms_norm";
-  for (const ModelOptions& options : {test::small_transformer(), extras, nanogpt()}) {
+  extras.norm = NormLayer::rms_norm;
+  for (const TransformerOptions& options : {test::small_transformer(), extras, nanogpt()}) {
     const auto model = make_model(options, 1, at::kDouble);
     randomize_(*model, 0.3);
     std::vector<at::Tensor> tensors;
@@ -71,12 +72,12 @@ TEST(TransformerModel, HasHuggingFacesNamesInTheOrderOfTheSignal) {
 
 // The whole network as a function of the embedded sequence: we move the rows that its tokens read.
 TEST(TransformerModel, StretchStaysBelowTheBound) {
-  ModelOptions biased = test::small_transformer();
+  TransformerOptions biased = test::small_transformer();
   biased.position_bias = biased.logit_bias = true;
   biased.softmax_scale = 3.0;
-  ModelOptions gpt = nanogpt();
+  TransformerOptions gpt = nanogpt();
   gpt.tie_embeddings = false;
-  for (const ModelOptions& options : {test::small_transformer(), biased, gpt}) {
+  for (const TransformerOptions& options : {test::small_transformer(), biased, gpt}) {
     const auto model = make_model(options, 1);
     randomize_(*model, 0.3);
     const auto norms = measured_norms();
@@ -107,7 +108,7 @@ TEST(TransformerModel, StretchStaysBelowTheBound) {
 
 TEST(TransformerModel, LeavesPaddedRowsOutOfLogitsAndBound) {
   for (const bool tied : {false, true}) {
-    ModelOptions options = test::small_transformer();
+    TransformerOptions options = test::small_transformer();
     options.tie_embeddings = tied;
     options.real_vocab_size = options.vocab_size - 3;
     const auto model = make_model(options, 1);
@@ -154,10 +155,10 @@ TEST(TransformerModel, RunsInBfloat16CloseToFloat32) {
 }
 
 TEST(Transformer, ReadsATextInPiecesAsItReadsItWhole) {
-  for (const std::string positions : {"rope", "learned", "none"}) {
-    ModelOptions options = test::small_transformer();
+  for (const PositionKind positions : all_values<PositionKind>()) {
+    TransformerOptions options = test::small_transformer();
     options.positions = positions;
-    options.position_bias = positions != "learned";
+    options.position_bias = positions != PositionKind::learned;
     options.position_bias_offsets = 3;
     const auto model = test::random_model(options);
     const at::Tensor tokens = at::tensor({3, 1, 4, 1, 5, 9, 2, 6}, at::kLong).view({1, 8});
@@ -169,7 +170,7 @@ TEST(Transformer, ReadsATextInPiecesAsItReadsItWhole) {
     for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 3}, {3, 1}, {4, 1}, {5, 3}})
       parts.push_back(model->forward(tokens.narrow(1, first, count), pass));
     EXPECT_EQ(cache.length, 8);
-    EXPECT_TRUE(at::cat(parts, 1).allclose(logits, 1e-4, 1e-5)) << positions;
+    EXPECT_TRUE(at::cat(parts, 1).allclose(logits, 1e-4, 1e-5)) << word(positions);
   }
 }
 

@@ -25,8 +25,8 @@ TEST(InitialWeights, DependOnTheSeedAndDifferFromOneAnother) {
 }
 
 TEST(InitialWeights, AreNormalWhereNanogptIsMeant) {
-  ModelOptions options = test::small_transformer();
-  options.initialization = "normal";
+  TransformerOptions options = test::small_transformer();
+  options.initialization = Initialization::normal;
   Bench bench(options);
   const at::Tensor values = bench.weights.matrix("x", Role::query, 100, 100).tensor;
   EXPECT_NEAR(values.std().item<double>(), 0.02, 0.001);
@@ -46,6 +46,18 @@ TEST(GivenWeights, AreAskedForByNameAndShapeAndKept) {
     throw InputError("test", "no " + name);
   };
   EXPECT_ERROR(make_model_from(none, test::small_transformer()), InputError, "no model.embed_tokens.weight");
+}
+
+TEST(GivenWeights, KeepAPositionBiasThatTrainingWouldBeginOtherwise) {
+  TransformerOptions options = test::small_transformer();
+  options.position_bias = true;
+  options.position_bias_start = 5.0;
+  const auto give = [](const std::string&, at::IntArrayRef shape) { return at::full(shape, 0.5, at::kHalf); };
+  const auto model = make_model_from(give, options);
+  for (const Param& param : model->params())
+    if (param.role == Role::position_bias) {
+      EXPECT_TRUE(param.tensor.eq(0.5).all().item<bool>()) << param.name;
+    }
 }
 
 }  // namespace

@@ -44,40 +44,40 @@ class Draws {
 };
 
 ModelOptions options_of(int number) {
-  ModelOptions o{.vocab_size = 6,
-                 .hidden_size = 8,
-                 .num_hidden_layers = 2,
-                 .num_attention_heads = 2,
-                 .intermediate_size = 8,
-                 .max_position_embeddings = kTokens,
-                 .attention_alpha = 0.5,
-                 .mlp_alpha = 0.25};
+  TransformerOptions o{.vocab_size = 6,
+                       .hidden_size = 8,
+                       .num_hidden_layers = 2,
+                       .num_attention_heads = 2,
+                       .intermediate_size = 8,
+                       .max_position_embeddings = kTokens,
+                       .attention_alpha = 0.5,
+                       .mlp_alpha = 0.25};
   switch (number % 10) {
     case 0:
-      return {.kind = "mlp", .layer_sizes = {8, 8, 6, 4}, .final_scale = 3.0};
+      return MlpOptions{.layer_sizes = {8, 8, 6, 4}, .final_scale = 3.0};
     case 1:
-      return {.kind = "mlp", .layer_sizes = {8, 8, 8, 6, 4}, .mlp_activation = "maxmin"};
+      return MlpOptions{.layer_sizes = {8, 8, 8, 6, 4}, .activation = ActivationKind::maxmin};
     case 2:
-      o.hidden_act = "relu";
-      o.positions = "none";
+      o.activation = ActivationKind::relu;
+      o.positions = PositionKind::none;
       return o;
     case 3:
-      o.hidden_act = "gelu";
-      o.positions = "learned";
+      o.activation = ActivationKind::gelu;
+      o.positions = PositionKind::learned;
       o.logit_bias = true;
       return o;
     case 4:
       o.bias = true;
-      o.norm = "layer_norm";
+      o.norm = NormLayer::layer_norm;
       return o;
     case 5:
-      o.norm = "rms_norm";
+      o.norm = NormLayer::rms_norm;
       o.norm_epsilon = 0.1;
       o.position_bias = true;
       return o;
     case 6:
-      o.residual = "plain";
-      o.norm = "tanh";
+      o.residual = ResidualKind::plain;
+      o.norm = NormLayer::tanh;
       o.bias = true;
       return o;
     case 7:
@@ -119,7 +119,7 @@ Adversary adversary(int number) {
   Draws draws(number);
   const int kind = number / 10 % 4;
   auto model = test::random_model(options_of(number), 0.4, static_cast<uint64_t>(number) * 100 + 7);
-  const bool mlp = model->options().kind == "mlp";
+  const bool mlp = model->shape().input == InputKind::vectors;
   bool lossy = kind >= 2;
   for (const Param& param : model->params()) {
     const at::Tensor& t = param.tensor;
@@ -242,7 +242,7 @@ TEST_P(ExactArithmeticOn, NeverChangesACertifiedPrediction) {
   int certified = 0, wrong = 0;
   for (int i = GetParam(); i < kNetworks; i += kShards) {
     const Adversary own = adversary(i);
-    const bool mlp = own.model->options().kind == "mlp";
+    const bool mlp = own.model->shape().input == InputKind::vectors;
     const std::vector<double> epsilons{0.0, 1e-12, 1e-6, 1e-3, 3e-2};
     const auto result =
         certify_predictions(*own.model, test::labelled(*own.model, own.inputs), {.epsilons = epsilons});

@@ -41,12 +41,12 @@ TEST_P(Learning, BeatsCountingPairsOfLetters) {
       GetParam().constraint == "parseval") {  // these hold all singular values at the cap
     options.constraint.sigma_max = 1.0;
     if (GetParam().optimizer == "muon")
-      options.model.final_scale = 4.0;
+      options.model.transformer.final_scale = 4.0;
     else
       options.optimizer.lr = 0.03;
   }
-  options.model.attention_alpha = options.model.mlp_alpha = 0.5;
-  options.model.attention_output_scale = 1.0;
+  options.model.transformer.attention_alpha = options.model.transformer.mlp_alpha = 0.5;
+  options.model.transformer.attention_output_scale = 1.0;
   options.training = {.steps = 250, .seed = 7, .log_every = 250, .evaluate_every = 0, .checkpoint_every = 0};
   const TrainSummary summary = Trainer(options, data / "run").run();
   EXPECT_LT(summary.validation_loss, test::bigram_loss("words") - 0.3);

@@ -11,11 +11,11 @@ namespace bridle {
 namespace {
 
 // One block whose weights are zero but for what a test sets. Tokens have RMS 1, the head is the identity.
-std::unique_ptr<Model> one_block(ModelOptions options) {
+std::unique_ptr<Model> one_block(TransformerOptions options) {
   options.vocab_size = options.hidden_size = 16;
   options.num_hidden_layers = 1;
   options.max_position_embeddings = 8;
-  options.positions = "none";
+  options.positions = PositionKind::none;
   auto model = make_model(options, 1);
   const at::NoGradGuard no_gradients;
   for (const Param& param : model->params()) {

@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include "base/words.h"
 #include "nn/activation.h"
 #include "nn/enclosure.h"
 #include "nn/norm.h"
@@ -45,21 +46,21 @@ class Sketch {
   std::unique_ptr<Model> model_;
 };
 
-ModelOptions small(int64_t size, int64_t tokens) {
+TransformerOptions small(int64_t size, int64_t tokens) {
   return {.vocab_size = 4,
           .hidden_size = size,
           .num_hidden_layers = 1,
           .num_attention_heads = 1,
           .intermediate_size = 2,
           .max_position_embeddings = tokens,
-          .positions = "none",
+          .positions = PositionKind::none,
           .attention_output_scale = 1.0,
           .attention_alpha = 0.5,
           .mlp_alpha = 1e-9};
 }
 
-ModelOptions layers(std::vector<int64_t> sizes, double final_scale = 1.0) {
-  return {.kind = "mlp", .layer_sizes = std::move(sizes), .final_scale = final_scale};
+MlpOptions layers(std::vector<int64_t> sizes, double final_scale = 1.0) {
+  return {.layer_sizes = std::move(sizes), .final_scale = final_scale};
 }
 
 at::Tensor tokens(std::vector<int64_t> ids) {
@@ -95,7 +96,8 @@ void expect_covered(const Sketch& sketch, const at::Tensor& inputs, Known float3
 
 TEST(AProgram, MayAddUpAttentionsProductsInBfloat16) {
   const at::NoGradGuard no_gradients;
-  ModelOptions options = small(98, 2);  // 98 products of nearly one on top of 352: bfloat16 stays at 352
+  TransformerOptions options =
+      small(98, 2);  // 98 products of nearly one on top of 352: bfloat16 stays at 352
   options.softmax_scale = 98 * 2.75 / 351.0;
   options.attention_alpha = 0.99;
   Sketch content(options);
@@ -132,7 +134,7 @@ TEST(AProgram, MultipliesMaskedTokensToo) {
 
 TEST(AProgram, HasScalarsOfItsOwnRange) {
   const at::NoGradGuard no_gradients;
-  ModelOptions options = small(2, 2);
+  TransformerOptions options = small(2, 2);
   options.softmax_scale = 128.0;
   Sketch scaled(options);
   scaled.weight("embed_tokens.weight").narrow(1, 0, 1).fill_(1.0);
@@ -150,7 +152,7 @@ TEST(AProgram, HasScalarsOfItsOwnRange) {
   }
   for (const double divisor : {1e39, 1e-46}) {
     options = small(2, 1);
-    options.hidden_act = "relu";
+    options.activation = ActivationKind::relu;
     options.activation_divisor = divisor;
     options.mlp_alpha = 0.5;
     Sketch active(options);
@@ -178,7 +180,7 @@ TEST(AProgram, MayFlushDenormals) {
   x.narrow(1, 0, 1).fill_(0x1p120);
   expect_covered(weight, x, Known::some, "head");
 
-  ModelOptions options = small(2, 2);
+  TransformerOptions options = small(2, 2);
   options.softmax_scale = 0x1p-29;
   Sketch query(options);
   query.entry("embed_tokens.weight", 0, 0, 1.0).entry("embed_tokens.weight", 1, 0, -1.0);
@@ -187,7 +189,7 @@ TEST(AProgram, MayFlushDenormals) {
   expect_covered(query, tokens({0, 1}), Known::some, "query");
 
   options = small(4, 1);
-  options.norm = "rms_norm";
+  options.norm = NormLayer::rms_norm;
   options.norm_epsilon = 0x1p20;
   Sketch norm(options);
   norm.weight("embed_tokens.weight").narrow(1, 0, 1).fill_(0x1p-120);
@@ -206,8 +208,8 @@ TEST(AProgram, CannotHoldEveryFloat32InBfloat16) {
   input.diagonal("layers.0.weight", 3.4028234e38);
   expect_covered(input, pixels(1e-20), Known::none, "weight");
 
-  ModelOptions options = small(4, 1);
-  options.norm = "rms_norm";
+  TransformerOptions options = small(4, 1);
+  options.norm = NormLayer::rms_norm;
   options.norm_epsilon = 1.0;
   Sketch gain(options);
   gain.weight("embed_tokens.weight").narrow(1, 0, 1).fill_(0x1p-60);
@@ -230,18 +232,18 @@ TEST(AModulesProgram, StaysWithinWhatTheModuleItselfAllows) {
       const at::Tensor off = program.to(at::kDouble).sub(out.values).square().sum(-1).sqrt();
       EXPECT_TRUE(off.le(out.error[1].add(out.error[0])).all().item<bool>()) << what << ", seed " << seed;
     };
-    for (const char* name : {"layer_norm", "rms_norm", "tanh"}) {
-      ModelOptions options = small(size, 4);
-      options.norm = name;
+    for (const NormLayer kind : {NormLayer::layer_norm, NormLayer::rms_norm, NormLayer::tanh}) {
+      TransformerOptions options = small(size, 4);
+      options.norm = kind;
       options.norm_epsilon = seed % 5 == 0 ? 1.003 : 1e-5;
       test::Bench bench(options, at::kFloat);
-      const Norm norm(bench.weights, "norm");
-      expect_inside(norm.enclose(in, walk), norm.forward(x.to(arithmetic.dtype)), name);
+      const Norm norm(bench.options, bench.weights, "norm");
+      expect_inside(norm.enclose(in, walk), norm.forward(x.to(arithmetic.dtype)), word(kind));
     }
     const double divisor = 1.0 + 0.999 * 0x1p-24 + 0x1p-22 * static_cast<double>(seed % 64);
-    for (const char* name : {"relu", "gelu", "gelu_tanh", "maxmin"}) {
-      const Activation activation(name, divisor);
-      expect_inside(activation.enclose(in, walk), activation.forward(x.to(arithmetic.dtype)), name);
+    for (const ActivationKind kind : all_values<ActivationKind>()) {
+      const Activation activation(kind, divisor);
+      expect_inside(activation.enclose(in, walk), activation.forward(x.to(arithmetic.dtype)), word(kind));
     }
   }
 }

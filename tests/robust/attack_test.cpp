@@ -14,7 +14,7 @@
 namespace bridle {
 namespace {
 
-const ModelOptions kMlp{.kind = "mlp", .layer_sizes = {12, 16, 4}, .final_scale = 2.0};
+const MlpOptions kMlp{.layer_sizes = {12, 16, 4}, .final_scale = 2.0};
 
 at::Tensor pixels(int64_t images = 64, uint64_t seed = 9) {
   return test::normal({images, 12}, seed, at::kFloat).abs().mul(0.3).clamp_max(1.0);
@@ -49,7 +49,7 @@ void expect_exact(const AttackResult& result, const at::Tensor& exact) {
 }
 
 TEST(Attack, BreaksALinearClassifierJustOutsideTheExactDistance) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {12, 4}}, 1.0);
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {12, 4}}, 1.0);
   const at::Tensor images = pixels();
   const AttackResult result = attack(*model, test::labelled(*model, images),
                                      {.epsilons = {0.02, 0.05, 0.1, 0.2, 0.4}, .queries = 0, .box = false});
@@ -58,7 +58,7 @@ TEST(Attack, BreaksALinearClassifierJustOutsideTheExactDistance) {
 }
 
 TEST(Attack, WithoutGradientsFindsNearlyAsMuchOnALinearClassifier) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {12, 4}}, 1.0);
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {12, 4}}, 1.0);
   const AttackResult result = attack(*model, test::labelled(*model, pixels()),
                                      {.epsilons = {0.1, 0.3}, .queries = 300, .box = false});
   for (const AttackPoint& point : result.points) {
@@ -72,8 +72,8 @@ TEST(Attack, WithoutGradientsFindsNearlyAsMuchOnALinearClassifier) {
 TEST(Attack, NeverSucceedsOnWhatIsCertified) {
   const std::vector<double> epsilons{0.01, 0.03, 0.06, 0.1, 0.2};
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const ModelOptions deep{
-        .kind = "mlp", .layer_sizes = {12, 10, 8, 4}, .mlp_activation = seed % 4 == 1 ? "maxmin" : "relu"};
+    const MlpOptions deep{.layer_sizes = {12, 10, 8, 4},
+                          .activation = seed % 4 == 1 ? ActivationKind::maxmin : ActivationKind::relu};
     const auto model = test::random_model(seed % 2 == 0 ? kMlp : deep, 0.3, 100 * seed + 1);
     const auto source = test::labelled(*model, pixels(64, seed));
     const AttackResult result =
@@ -111,7 +111,7 @@ class Deceitful : public Source {
 };
 
 TEST(Attack, SaysWhenACertifiedPredictionWasChanged) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {12, 4}}, 1.0);
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {12, 4}}, 1.0);
   const auto source = std::make_shared<Deceitful>(*model);
   EXPECT_ERROR(attack(*model, source, {.epsilons = {0.05}, .queries = 0}), PromiseError,
                "certified predictions were changed, the first at epsilon 0.05 on image 0");
@@ -133,7 +133,7 @@ TEST(Attack, ByGradientsOwesNothingToTheOtherOne) {
 }
 
 TEST(Attack, WorksInManyBatchesAndForTinyEpsilon) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {12, 4}}, 1.0);
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {12, 4}}, 1.0);
   const at::Tensor images = pixels(1000);
   const at::Tensor exact = distances(*model, images);
   const AttackResult result = attack(*model, test::labelled(*model, images),
@@ -185,7 +185,7 @@ TEST(Attack, IsTheSameAgain) {
 
 // Behind standardised pixels a linear classifier with weights W·deviation has the boundaries of W in plain ones.
 TEST(Attack, CountsInPlainPixelsWhereTheModelsAreStandardised) {
-  const auto model = test::random_model({.kind = "mlp", .layer_sizes = {12, 4}}, 1.0);
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {12, 4}}, 1.0);
   const ChannelStatistics statistics{.mean = {0.5, 0.4, 0.3}, .deviation = {0.5, 0.25, 0.125}};
   at::Tensor weight = model->params().front().tensor.detach();
   const at::Tensor plain = weight.to(at::kDouble).clone();

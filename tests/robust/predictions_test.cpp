@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "base/words.h"
 #include "bridle/error.h"
 #include "file_support.h"
 #include "nn_support.h"
@@ -13,7 +14,7 @@
 namespace bridle {
 namespace {
 
-const ModelOptions kMlp{.kind = "mlp", .layer_sizes = {12, 16, 4}, .final_scale = 2.0};
+const MlpOptions kMlp{.layer_sizes = {12, 16, 4}, .final_scale = 2.0};
 
 at::Tensor pixels() { return test::normal({64, 12}, 9, at::kFloat).abs().clamp_max(1.0); }
 
@@ -39,11 +40,11 @@ TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
 
 // One image at a time, so that each share says whether this image is certified. The attack climbs the margin to the
 // likeliest other class, from many random points.
-class CertifiedClassesOf : public testing::TestWithParam<const char*> {};
+class CertifiedClassesOf : public testing::TestWithParam<ActivationKind> {};
 
 TEST_P(CertifiedClassesOf, AreNotChangedByAnAttackInsideTheRadius) {
-  ModelOptions options = kMlp;
-  options.mlp_activation = GetParam();
+  MlpOptions options = kMlp;
+  options.activation = GetParam();
   const auto model = test::random_model(options, 0.3);
   const at::Tensor images = pixels();
   Pass pass{.dtype = at::kFloat};
@@ -80,7 +81,8 @@ TEST_P(CertifiedClassesOf, AreNotChangedByAnAttackInsideTheRadius) {
   EXPECT_GT(attacked, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryActivation, CertifiedClassesOf, testing::Values("relu", "maxmin"));
+INSTANTIATE_TEST_SUITE_P(EveryActivation, CertifiedClassesOf,
+                         testing::ValuesIn(all_values<ActivationKind>()));
 
 TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
   const auto model = test::random_model(test::small_transformer(), 0.3);

@@ -11,8 +11,7 @@ namespace {
 
 // Two pixels, two classes: the larger pixel wins, so (0.6, 0.4) is 0.2/√2 from the boundary.
 struct Duel {
-  Duel()
-      : model(test::random_model({.kind = "mlp", .layer_sizes = {2, 2}}, 1.0)), victim(*model, std::nullopt) {
+  Duel() : model(test::random_model(MlpOptions{.layer_sizes = {2, 2}}, 1.0)), victim(*model, std::nullopt) {
     model->params().front().tensor.detach().copy_(at::tensor({1.0, 0.0, 0.0, 1.0}).view({2, 2}));
   }
   Siege siege(bool box = true) const {

@@ -36,9 +36,9 @@ TEST(BenchStep, TakesRandomDataWhereThereIsNone) {
   RunOptions options = small_run();
   const StepBench bench = bench_step(options, {.steps = 1, .warmup = 0});  // fewer than prove_every
   EXPECT_TRUE(bench.random_data);
-  EXPECT_EQ(bench.options.model.vocab_size, 65);
+  EXPECT_EQ(bench.options.model.transformer.vocab_size, 65);
   EXPECT_GT(bench.times.proof, 0.0);
-  options.model = {.kind = "mlp", .hidden_sizes = {8}};
+  options.model = {.kind = ModelKind::mlp, .mlp = {.hidden_sizes = {8}}};
   options.data.standardize = true;
   const StepBench images = bench_step(options, {.steps = 1, .warmup = 0});
   EXPECT_TRUE(images.random_data);

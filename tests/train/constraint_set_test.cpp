@@ -22,13 +22,27 @@ std::vector<StepInfo> steps_of(const Model& model) {
   return std::vector<StepInfo>(model.params().size(), {.learning_rate = 0.1, .update_bound = 1.0});
 }
 
+TEST(ConstraintsOfARun, CountAWeightsOwnHeads) {
+  TransformerOptions options = test::small_transformer();
+  options.num_key_value_heads = 2;
+  const auto model = make_model(options, 1);
+  ConstraintSettings settings;
+  settings.heads = "qkv";
+  const ConstraintSet constraints(model->params(), settings);
+  for (const Param& param : constraints.params())
+    EXPECT_EQ(param.blocks, param.role == Role::query                              ? 4
+                            : param.role == Role::key || param.role == Role::value ? 2
+                                                                                   : 1)
+        << param.name;
+}
+
 TEST(ConstraintsOfARun, BringEveryWeightInsideHeadByHeadWhereAsked) {
   for (const std::string heads : {"whole", "kv", "qkv"}) {
     const auto model = outside();
     ConstraintSettings settings;
     settings.sigma_max = 1.5;
     settings.heads = heads;
-    ConstraintSet constraints(model->params(), settings, 4);
+    ConstraintSet constraints(model->params(), settings);
     constraints.start_();
     for (const Param& param : constraints.params()) {
       const bool key_or_value = param.role == Role::key || param.role == Role::value;
@@ -46,7 +60,7 @@ TEST(ConstraintsOfARun, ProveOnlyWhatAMethodPromises) {
     ConstraintSettings settings;
     settings.options.method = method;
     settings.embedding_cap = 0.0;
-    ConstraintSet constraints(model->params(), settings, 4);
+    ConstraintSet constraints(model->params(), settings);
     constraints.enforce_(steps_of(*model));
     constraints.prove_and_repair_();
     EXPECT_EQ(constraints.repairs() > 0, repaired) << method;
@@ -58,7 +72,7 @@ TEST(ConstraintsOfARun, TakeOtherCapsAndThenProveAllOfThem) {
   ConstraintSettings settings;
   settings.options.method = "hammer";  // promises nothing
   settings.embedding_cap = 0.0;
-  ConstraintSet constraints(model->params(), settings, 4);
+  ConstraintSet constraints(model->params(), settings);
   EXPECT_TRUE(constraints.all_proved());  // of nothing
   std::vector<double> caps = constraints.caps();
   for (double& cap : caps) cap *= 0.5;
@@ -77,11 +91,11 @@ TEST(ConstraintsOfARun, ComeBackWithTheirState) {
   const auto model = outside();
   ConstraintSettings settings;
   settings.options.method = "hammer";
-  ConstraintSet constraints(model->params(), settings, 4);
+  ConstraintSet constraints(model->params(), settings);
   constraints.enforce_(steps_of(*model));
   const auto state = constraints.state();
   EXPECT_FALSE(state.empty());
-  ConstraintSet copy(model->params(), settings, 4);
+  ConstraintSet copy(model->params(), settings);
   copy.set_state(state, 7);
   EXPECT_EQ(copy.repairs(), 7);
   for (const auto& [name, tensor] : copy.state()) EXPECT_TRUE(tensor.equal(state.at(name))) << name;

@@ -12,10 +12,10 @@ TEST(Evaluate, DoesNotDependOnTheBatches) {
   test::import_words(data, 5000);
   const DataSet words = open_data_set("words");
   const auto source = open_split(words, Split::validation, {.sequence_length = 32});
-  ModelOptions options = test::small_run().model;
+  TransformerOptions options = test::small_run().model.transformer;
   options.vocab_size = words.outputs;
   options.max_position_embeddings = 32;
-  options.initialization = "normal";
+  options.initialization = Initialization::normal;
   const auto model = make_model(options, 1);
   const EvaluationResult one = evaluate(*model, source, {.order = {.batch_size = 1}, .statistics = true});
   const EvaluationResult many = evaluate(*model, source, {.order = {.batch_size = 7}});

@@ -11,24 +11,24 @@ namespace {
 RunOptions small_transformer() {
   RunOptions options;
   options.data = {.sequence_length = 3, .batch_size = 2};
-  options.model = {.vocab_size = 4,
-                   .real_vocab_size = 4,
-                   .hidden_size = 4,
-                   .num_hidden_layers = 1,
-                   .num_attention_heads = 2,
-                   .intermediate_size = 4,
-                   .max_position_embeddings = 3};
+  options.model.transformer = {.vocab_size = 4,
+                               .real_vocab_size = 4,
+                               .hidden_size = 4,
+                               .num_hidden_layers = 1,
+                               .num_attention_heads = 2,
+                               .intermediate_size = 4,
+                               .max_position_embeddings = 3};
   return options;
 }
 
 FlopCount count(RunOptions options) {
   const DataSet data{.name = "none",
-                     .kind = options.model.kind == "mlp" ? DataKind::images : DataKind::tokens,
-                     .outputs = options.model.kind == "mlp" ? 10 : 4};
+                     .kind = options.model.kind == ModelKind::mlp ? DataKind::images : DataKind::tokens,
+                     .outputs = options.model.kind == ModelKind::mlp ? 10 : 4};
   options = resolved(options, data);
-  const auto model = make_model(options.model, std::nullopt);
-  const ConstraintSet constraints(model->params(), options.constraint, options.model.num_attention_heads);
-  return flop_count(options, constraints.params());
+  const auto model = make_model(options.model.options(), std::nullopt);
+  const ConstraintSet constraints(model->params(), options.constraint);
+  return flop_count(options, *model, constraints.params());
 }
 
 TEST(FlopCount, OfASmallTransformerIsWhatOneCountsByHand) {
@@ -68,9 +68,9 @@ TEST(FlopCount, GrowsWithBatchesAndProofsOnly) {
 
 TEST(FlopCount, CountsNoPaddingAndATiedHead) {
   RunOptions options = small_transformer();
-  options.model.vocab_size = 8;
+  options.model.transformer.vocab_size = 8;
   EXPECT_EQ(count(options).forward, count(small_transformer()).forward);
-  options.model.tie_embeddings = true;
+  options.model.transformer.tie_embeddings = true;
   EXPECT_EQ(count(options).forward, count(small_transformer()).forward);
   EXPECT_EQ(count(options).optimizer, 6 * 6 * 3 * 128);
 }
@@ -78,7 +78,7 @@ TEST(FlopCount, CountsNoPaddingAndATiedHead) {
 TEST(FlopCount, OfAnMlpLeavesOutTheGradientOfPixels) {
   RunOptions options;
   options.data.batch_size = 5;
-  options.model = {.kind = "mlp", .hidden_sizes = {8}};
+  options.model = {.kind = ModelKind::mlp, .mlp = {.hidden_sizes = {8}}};
   options.optimizer.method = "adamw";
   options.constraint.options.method = "weight_decay";
   const FlopCount flop = count(options);

@@ -10,7 +10,7 @@ namespace bridle {
 namespace {
 
 TEST(Loss, IsTheMeanCrossEntropy) {
-  const auto model = make_model({.kind = "mlp", .layer_sizes = {4, 3}}, 1);
+  const auto model = make_model(MlpOptions{.layer_sizes = {4, 3}}, 1);
   const Batch batch{test::normal({6, 4}, 1, at::kFloat), at::tensor({0, 1, 2, 0, 1, 2}, at::kLong)};
   Pass pass;
   const LossAndGradients zero = loss_and_gradients(*model, batch, pass);  // the only layer starts at zero
@@ -23,7 +23,7 @@ TEST(Loss, IsTheMeanCrossEntropy) {
 
 // Equal logits: with a margin m the right one is m behind, in every precision.
 TEST(Loss, TakesAMarginOffTheRightLogit) {
-  const auto model = make_model({.kind = "mlp", .layer_sizes = {4, 3}}, 1);
+  const auto model = make_model(MlpOptions{.layer_sizes = {4, 3}}, 1);
   const Batch batch{test::normal({6, 4}, 1, at::kFloat), at::tensor({0, 1, 2, 0, 1, 2}, at::kLong)};
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     Pass pass{.dtype = dtype, .margin = 0.5};

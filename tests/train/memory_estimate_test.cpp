@@ -21,9 +21,9 @@ TEST(MemoryEstimate, CountsWeightsGradientsAndState) {
   EXPECT_EQ(once.gradients, once.weights);
   EXPECT_EQ(once.optimizer, 2.0 * once.weights);
   EXPECT_EQ(once.packed, 0.0);
-  options.model.positions = "learned";
-  options.model.position_bias = true;
-  options.model.max_position_embeddings = 1000;
+  options.model.transformer.positions = PositionKind::learned;
+  options.model.transformer.position_bias = true;
+  options.model.transformer.max_position_embeddings = 1000;
   EXPECT_EQ(memory_estimate(resolved_run(options), 2).weights, once.weights + 4.0 * 1000 * (256 + 3 * 4));
   options.model = {};
   options.training.accumulate = 2;
@@ -40,13 +40,13 @@ TEST(MemoryEstimate, KnowsWhichPathWillRun) {
   EXPECT_GT(fused.packed, 0.0);
   options.data.batch_size *= 8;
   EXPECT_EQ(memory_estimate(resolved_run(options), 2).activations, fused.activations);
-  options.model.dropout = 0.1;
+  options.model.transformer.dropout = 0.1;
   EXPECT_GT(memory_estimate(resolved_run(options), 2).activations, 4.0 * plain);
 }
 
 TEST(MemoryEstimate, CountsABatchOfImages) {
   RunOptions options;
-  options.model.kind = "mlp";
+  options.model.kind = ModelKind::mlp;
   options.data.batch_size = 512;
   const MemoryEstimate estimate = memory_estimate(resolved_run(options), 2);
   EXPECT_EQ(estimate.batches, 4.0 * 512 * 3072 * 4);
@@ -62,21 +62,25 @@ TEST(MemoryEstimate, RefusesWhatCannotFitWithTheFigures) {
   EXPECT_ERROR(check_memory(resolved_run(options), 2, machine), InputError,
                "and 23 GiB are available; lower data.batch_size or data.sequence_length");
   options.data.batch_size = 64;
-  options.model.hidden_size = 100'000;
+  options.model.transformer.hidden_size = 100'000;
   EXPECT_ERROR(check_memory(resolved_run(options), 2, machine), InputError, "[train] this run needs about");
   EXPECT_ERROR(check_memory(resolved_run(options), 2, machine), InputError, "lower model.hidden_size");
   RunOptions images;
-  images.model.kind = "mlp";
-  images.model.hidden_sizes = {1'000'000, 1'000'000};
+  images.model.kind = ModelKind::mlp;
+  images.model.mlp.hidden_sizes = {1'000'000, 1'000'000};
   EXPECT_ERROR(check_memory(resolved_run(images), 2, machine), InputError, "lower model.hidden_sizes");
 }
 
 // Before the model is made, whose memory alone would end the process.
 TEST(MemoryEstimate, IsLookedAtBeforeAnythingIsAllocated) {
   RunOptions options;
-  options.model.hidden_size = 4'000'000;
+  options.model.transformer.hidden_size = 4'000'000;
   const RunOptions large = resolved_run(options);
   EXPECT_ERROR(make_train_state(large, nullptr), InputError, "this run needs about");
+  RunOptions deep;
+  deep.model.transformer.num_hidden_layers = 1 << 24;
+  EXPECT_ERROR(make_train_state(resolved_run(deep), nullptr), InputError,
+               "num_hidden_layers must be at most 16384 here, got 16777216");
 }
 
 }  // namespace

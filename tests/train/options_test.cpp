@@ -15,7 +15,7 @@ TEST(Recipes, AreReadSetAndPrinted) {
   const TemporaryFolder folder;
   write_file(folder / "r.toml", "[model]\nhidden_size = 64\n[constraint]\nmethod = \"hammer\"\n");
   const RunOptions options = read_recipe(folder / "r.toml", {"training.steps=7", "constraint.sigma_max=3"});
-  EXPECT_EQ(options.model.hidden_size, 64);
+  EXPECT_EQ(options.model.transformer.hidden_size, 64);
   EXPECT_EQ(options.constraint.options.method, "hammer");
   EXPECT_EQ(options.training.steps, 7);
   EXPECT_EQ(options.constraint.sigma_max, 3.0);
@@ -42,10 +42,10 @@ TEST(Recipes, WidenTheDomainOfStandardisedPixels) {
   const TemporaryFolder folder;
   DataSet data = four_images(folder);
   RunOptions options;
-  options.model.kind = "mlp";
-  EXPECT_EQ(resolved(options, data).model.input_bound, 1.0);
+  options.model.kind = ModelKind::mlp;
+  EXPECT_EQ(resolved(options, data).model.mlp.input_bound, 1.0);
   options.data.standardize = true;
-  EXPECT_NEAR(resolved(options, data).model.input_bound, 7.0, 1e-3);  // a white pixel: (1 − 0.3)/0.1
+  EXPECT_NEAR(resolved(options, data).model.mlp.input_bound, 7.0, 1e-3);  // a white pixel: (1 − 0.3)/0.1
   data.train.clear();
   EXPECT_ERROR(resolved(options, data), InputError, "no images");
 }
@@ -54,14 +54,14 @@ TEST(Recipes, MoveImagesAndNoTokens) {
   const TemporaryFolder folder;
   const DataSet images = four_images(folder), text{.name = "text", .kind = DataKind::tokens, .outputs = 65};
   RunOptions options;
-  options.model.kind = "mlp";
+  options.model.kind = ModelKind::mlp;
   for (const int64_t shift : {-1, 32}) {
     options.data.shift = shift;
     EXPECT_ERROR(resolved(options, images), InputError, "data.shift");
   }
   options.data.shift = 31;
   resolved(options, images);
-  options.model.kind = "transformer";
+  options.model.kind = ModelKind::transformer;
   EXPECT_ERROR(resolved(options, text), InputError, "are for images");
   options.data.shift = 0;
   options.data.mirror = true;
@@ -76,7 +76,7 @@ TEST(Recipes, InTheFolderAreAllGood) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(BRIDLE_RECIPES)) {
     const RunOptions options = read_recipe(entry.path());
-    const DataSet& data = options.model.kind == "mlp" ? images : text;
+    const DataSet& data = options.model.kind == ModelKind::mlp ? images : text;
     const RunOptions once = resolved(options, data);
     EXPECT_EQ(differing_settings(resolved(once, data), once), "") << entry.path();  // as a resume finds it
     ++count;

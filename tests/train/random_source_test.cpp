@@ -21,7 +21,7 @@ TEST(RandomSource, HasTheShapesOfTheRecipe) {
 
 TEST(RandomSource, HasImagesForAnMlp) {
   RunOptions options;
-  options.model.kind = "mlp";
+  options.model.kind = ModelKind::mlp;
   options = resolved(options, random_data_set(options));
   const Batch batch = random_source(options)->read(std::vector<int64_t>{0, 1, 2});
   EXPECT_EQ(batch.inputs.sizes(), (std::vector<int64_t>{3, 3072}));
@@ -31,9 +31,9 @@ TEST(RandomSource, HasImagesForAnMlp) {
 
 TEST(RandomSource, TakesTheVocabularyThatTheModelNames) {
   RunOptions options;
-  options.model.vocab_size = 50304;
+  options.model.transformer.vocab_size = 50304;
   EXPECT_EQ(random_data_set(options).outputs, 50304);
-  options.model.real_vocab_size = 50257;
+  options.model.transformer.real_vocab_size = 50257;
   EXPECT_EQ(random_data_set(options).outputs, 50257);
 }
 

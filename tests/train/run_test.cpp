@@ -11,8 +11,8 @@ using test::TemporaryData;
 TEST(Runs, AreOpenedFromTheirFolder) {
   const TemporaryData data;
   const auto run = test::short_run(data);
-  EXPECT_EQ(run.model->options().hidden_size, 32);
-  EXPECT_EQ(run.tokenizer->size(), run.model->options().vocab_size);
+  EXPECT_EQ(run.model->shape().size, 32);
+  EXPECT_EQ(run.tokenizer->size(), run.model->shape().outputs);
   EXPECT_ERROR(open_run_split(run, "test"), InputError, "split 'test'");
 }
 

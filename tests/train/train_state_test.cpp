@@ -41,7 +41,7 @@ TEST(TrainState, CountsTokensOrImages) {
   RunOptions options = test::small_run();  // 8 sequences of 32 tokens
   options.training.accumulate = 3;
   EXPECT_EQ(examples_per_step(options), 768);
-  options.model.kind = "mlp";
+  options.model.kind = ModelKind::mlp;
   EXPECT_EQ(examples_per_step(options), 24);
 }
 

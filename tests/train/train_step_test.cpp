@@ -39,15 +39,15 @@ RunOptions options_of(const Facts& facts) {
   const auto count = [&](const char* key) { return static_cast<int64_t>(std::stol(facts.at(key))); };
   RunOptions options;
   if (facts.at("model") == "mlp") {
-    options.model = {.kind = "mlp", .layer_sizes = {48, 32, 32, 10}};
+    options.model = {.kind = ModelKind::mlp, .mlp = {.layer_sizes = {48, 32, 32, 10}}};
   } else {
-    options.model = {.vocab_size = count("vocabulary"),
-                     .hidden_size = count("width"),
-                     .num_hidden_layers = count("blocks"),
-                     .num_attention_heads = count("heads"),
-                     .max_position_embeddings = count("sequence"),
-                     .softmax_scale = number("softmax_scale"),
-                     .final_scale = number("final_scale")};
+    options.model.transformer = {.vocab_size = count("vocabulary"),
+                                 .hidden_size = count("width"),
+                                 .num_hidden_layers = count("blocks"),
+                                 .num_attention_heads = count("heads"),
+                                 .max_position_embeddings = count("sequence"),
+                                 .softmax_scale = number("softmax_scale"),
+                                 .final_scale = number("final_scale")};
   }
   options.optimizer.method = facts.at("optimizer");
   options.optimizer.lr = number("learning_rate");
@@ -72,9 +72,9 @@ struct Case {
   explicit Case(const std::string& name)
       : file(read_safetensors(test::golden_file("train_" + name + ".safetensors"))) {
     state.options = options_of(file.metadata);
-    state.model = make_model(state.options.model, 0);
+    state.model = make_model(state.options.model.options(), 0);
     load_weights_(*state.model, weights("initial/"), "golden");
-    state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint, 1);
+    state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint);
     state.constraints->start_();
     state.optimizer = std::make_unique<Optimizer>(state.constraints->params(), state.options.optimizer);
     state.loader = std::make_unique<Loader>(
@@ -149,7 +149,7 @@ TEST(TrainStep, SeesImagesMirroredAndMoved) {
                    labels = random_integers({32}, 10, {.seed = 1, .stream = Stream::test});
   const auto losses = [&](bool mirror, int64_t shift, int64_t resumed_at) {
     RunOptions options;
-    options.model = {.kind = "mlp", .layer_sizes = {48, 16, 10}};
+    options.model = {.kind = ModelKind::mlp, .mlp = {.layer_sizes = {48, 16, 10}}};
     options.data.mirror = mirror;
     options.data.shift = shift;
     options.data.batch_size = 32;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <atomic>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -56,6 +58,36 @@ TEST(Trainer, LeavesARunThatCanBeRead) {
   for (const auto& [name, norm] : lines[4]["norms"].items()) EXPECT_LE(norm.get<double>(), 2.0) << name;
 }
 
+TEST(Trainer, SaysWhyABfloat16RunIsNotFused) {
+  const TemporaryData data;
+  test::import_words(data);
+  int runs = 0;
+  const auto notes = [&](const std::function<void(RunOptions&)>& change) {
+    RunOptions options = small_run();
+    options.training.steps = 1;
+    options.training.precision = "bfloat16";
+    change(options);
+    std::vector<std::string> said;
+    const TrainListener listener{.note = [&](const std::string& text) { said.push_back(text); }};
+    Trainer(options, data / fmt::format("run_{}", ++runs), listener).run();
+    return said;
+  };
+  using Notes = std::vector<std::string>;
+  const std::string plain = "this run takes LibTorch's plain operators: ";
+  EXPECT_EQ(notes([](RunOptions&) {}), Notes{});
+  EXPECT_EQ(notes([](RunOptions& o) { o.model.transformer.norm = NormLayer::rms_norm; }),
+            Notes{plain + "model.norm is not none"});
+  EXPECT_EQ(notes([](RunOptions& o) { o.model.transformer.dropout = 0.1; }),
+            Notes{plain + "model.dropout is not 0"});
+  EXPECT_EQ(notes([](RunOptions& o) { o.model.transformer.num_key_value_heads = 2; }),
+            Notes{plain + "model.num_key_value_heads is not model.num_attention_heads"});
+  EXPECT_EQ(notes([](RunOptions& o) {
+              o.training.precision = "float32";
+              o.model.transformer.norm = NormLayer::rms_norm;
+            }),
+            Notes{});
+}
+
 TEST(Trainer, ResumesBitForBit) {
   const TemporaryData data;
   test::import_words(data);
@@ -64,7 +96,7 @@ TEST(Trainer, ResumesBitForBit) {
     options.training.precision = precision;
     options.training.accumulate = 2;
     options.data.token_noise = 0.1;
-    options.model.dropout = 0.1;
+    options.model.transformer.dropout = 0.1;
     // The first keeps vectors of power iteration between steps, the second what was outside.
     options.constraint.options.method = precision == std::string("float32") ? "hammer" : "normalize";
     const auto whole = data / (std::string("whole_") + precision);
@@ -149,12 +181,12 @@ TEST(Trainer, RefusesABudgetThatCannotBeKept) {
   options.constraint.lipschitz = -1.0;
   EXPECT_ERROR(Trainer(options, data / "run"), InputError, "a positive number");
   options.constraint.lipschitz = 6.2e-6;  // as docs/training.md has it: 10⁻⁴·(1/2)⁴ with every cap at 10⁻⁴
-  options.model.final_scale = options.model.softmax_scale = 1.0;
-  options.model.attention_alpha = options.model.mlp_alpha = 0.5;
+  options.model.transformer.final_scale = options.model.transformer.softmax_scale = 1.0;
+  options.model.transformer.attention_alpha = options.model.transformer.mlp_alpha = 0.5;
   EXPECT_ERROR(Trainer(options, data / "run"), InputError,
                "cannot be met: with every cap at 0.0001 this model's bound is still 6.25");
   options.constraint.lipschitz = 1e-3;
-  options.model.tie_embeddings = true;
+  options.model.transformer.tie_embeddings = true;
   EXPECT_ERROR(Trainer(options, data / "run"), InputError, "cannot be met");
   EXPECT_FALSE(std::filesystem::exists(data / "run"));
 }
@@ -343,13 +375,15 @@ TEST(Trainer, SaysWhatIsWrongWithARecipe) {
     EXPECT_FALSE(std::filesystem::exists(data / "refused"));
   };
   refused([](RunOptions& o) { o.data.name = "nothing"; }, "'nothing' is not in");
-  refused([](RunOptions& o) { o.model.kind = "mlp"; },
+  refused([](RunOptions& o) { o.model.kind = ModelKind::mlp; },
           "does not fit the data set 'words', which holds tokens");
-  refused([](RunOptions& o) { o.model.vocab_size = 5; }, "model.vocab_size = 5 and");
-  refused([](RunOptions& o) { o.model.max_position_embeddings = 31; },
+  refused([](RunOptions& o) { o.model.transformer.vocab_size = 5; }, "model.vocab_size = 5 and");
+  refused([](RunOptions& o) { o.model.transformer.max_position_embeddings = 31; },
           "model.max_position_embeddings must be at least data.sequence_length = 32, got 31");
+  refused([](RunOptions& o) { o.model.mlp.activation = ActivationKind::maxmin; },
+          "model.mlp_activation = 'maxmin' is for model.kind = 'mlp'");
   refused([](RunOptions& o) { o.data.batch_size = 1'000'000'000; }, "lower data.batch_size");
-  refused([](RunOptions& o) { o.model.hidden_size = 100'000; }, "lower model.hidden_size");
+  refused([](RunOptions& o) { o.model.transformer.hidden_size = 100'000; }, "lower model.hidden_size");
   refused([](RunOptions& o) { o.data.order = "randon"; }, "did you mean 'random'?");
   refused([](RunOptions& o) { o.constraint.options.method = "soft_cup"; }, "soft_cap");
   refused([](RunOptions& o) { o.training.precision = "float16"; }, "training.precision = 'float16'");

@@ -1,0 +1,114 @@
+// What a model is: its kinds, its choices, its sizes. Recipes and config.json speak of these in words, which are parsed
+// once, at the border (nn/model_options.h); everything behind it switches over the enums, exhaustively.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+namespace bridle {
+
+enum class ModelKind { transformer, mlp };
+enum class InputKind { tokens, vectors };  // sequences of ids; vectors of numbers, such as pixels
+enum class ActivationKind { gelu, gelu_tanh, relu, maxmin };  // gelu: by erf
+enum class NormLayer { none, tanh, rms_norm, layer_norm };
+enum class ResidualKind { convex, plain };  // (1 − α)x + αf(x);  x + f(x)
+enum class PositionKind { rope, learned, none };
+enum class Initialization { orthogonal, normal };  // the paper's;  nanoGPT's
+
+// The word of each in recipes and config.json; null for a value past the last, so that a loop can find them all.
+const char* word(ModelKind kind);
+const char* word(ActivationKind kind);
+const char* word(NormLayer layer);
+const char* word(ResidualKind kind);
+const char* word(PositionKind kind);
+const char* word(Initialization initialization);
+
+struct MlpOptions {
+  static constexpr InputKind kInput = InputKind::vectors;
+
+  std::vector<int64_t> hidden_sizes = {256, 256};
+  std::vector<int64_t> layer_sizes =
+      {};  // input and classes included; empty: made of the data's and hidden_sizes
+  ActivationKind activation = ActivationKind::relu;
+  double input_bound = 1.0;  // RMS of every input: 1 for pixels in [0, 1], more where they are standardised
+  Initialization initialization = Initialization::orthogonal;
+  double final_scale = 1.0;
+};
+
+struct TransformerOptions {
+  static constexpr InputKind kInput = InputKind::tokens;
+
+  int64_t vocab_size = 0;       // rows of the embedding and of the head
+  int64_t real_vocab_size = 0;  // the first so many are tokens, the others padding; 0: all
+  int64_t hidden_size = 256;
+  int64_t num_hidden_layers = 3;
+  int64_t num_attention_heads = 4;
+  int64_t num_key_value_heads = 0;      // each serves as many query heads; 0: num_attention_heads
+  int64_t intermediate_size = 0;        // 0: 4·hidden_size
+  int64_t max_position_embeddings = 0;  // 0: the sequence length of the data
+  PositionKind positions = PositionKind::rope;
+  double rope_theta = 10000.0;
+  ActivationKind activation = ActivationKind::gelu_tanh;
+  double activation_divisor = 1.1289;
+  double softmax_scale = 1.0;  // logits are softmax_scale·q·k/d_h: 1 is the paper's, √d_h the usual one
+  double attention_output_scale = 1.0 / 3.0;
+  ResidualKind residual = ResidualKind::convex;
+  double attention_alpha = 0.0;  // 0: 1/(2·num_hidden_layers)
+  double mlp_alpha = 0.0;
+  bool position_bias = false;         // learned, per head and offset; free in the bound
+  int64_t position_bias_offsets = 0;  // the last one serves all that are farther; 0: max_position_embeddings
+  double position_bias_start = 0.0;   // head h of block b begins with this logit h·dilation^b places back
+  int64_t position_bias_dilation = 1;
+  bool logit_bias = false;           // learned, added to the logits; free in the bound
+  NormLayer norm = NormLayer::none;  // before each branch and the head
+  double norm_epsilon = 1e-5;
+  bool learnable_scales = false;  // attention output scale and final scale become parameters
+  bool bias = false;
+  bool tie_embeddings = false;  // the head is the embedding
+  double dropout = 0.0;
+  Initialization initialization = Initialization::orthogonal;
+  double final_scale = 1.0;
+
+  int64_t head_size() const { return hidden_size / num_attention_heads; }
+};
+
+using ModelOptions = std::variant<MlpOptions, TransformerOptions>;
+
+// [model] of a recipe: the keys of both kinds, and which of them counts.
+struct ModelRecipe {
+  ModelKind kind = ModelKind::transformer;
+  MlpOptions mlp = {};
+  TransformerOptions transformer = {};
+
+ private:
+  template <class Self, class Use>
+  static auto visit_kind(Self& self, const Use& use) {
+    switch (self.kind) {
+      case ModelKind::transformer:
+        break;
+      case ModelKind::mlp:
+        return use(self.mlp);
+    }
+    return use(self.transformer);
+  }
+
+ public:
+  // use(MlpOptions&) or use(TransformerOptions&): the options that count.
+  template <class Use>
+  auto visit(const Use& use) {
+    return visit_kind(*this, use);
+  }
+  template <class Use>
+  auto visit(const Use& use) const {
+    return visit_kind(*this, use);
+  }
+  ModelOptions options() const {
+    return visit([](const auto& own) { return ModelOptions(own); });
+  }
+  InputKind input() const {
+    return visit([](const auto& own) { return own.kInput; });
+  }
+};
+
+}  // namespace bridle

@@ -1,0 +1,72 @@
+// What a transformer costs: FLOP and memory, from its shapes.
+#include <algorithm>
+
+#include "nn/transformer.h"
+
+namespace bridle {
+namespace {
+
+constexpr double kFloat = 4.0, kBfloat16 = 2.0;  // bytes
+
+struct Sizes {
+  Sizes(const TransformerOptions& options, const std::vector<Param>& params, const BatchShape& batch)
+      : d(static_cast<double>(options.hidden_size)),
+        inner(static_cast<double>(options.intermediate_size)),
+        layers(static_cast<double>(options.num_hidden_layers)),
+        heads(static_cast<double>(options.num_attention_heads)),
+        vocabulary(static_cast<double>(options.vocab_size)),
+        length(static_cast<double>(batch.length)),
+        tokens(static_cast<double>(batch.size) * static_cast<double>(batch.length)) {
+    for (const Param& param : params)
+      if (is_matrix(param.role) && param.role != Role::head)
+        matrices += static_cast<double>(param.tensor.numel());
+  }
+
+  double d, inner, layers, heads, vocabulary, length, tokens;
+  double matrices = 0.0;  // entries of those in blocks
+};
+
+// Groups of sequences go through all layers, one a thread, or one for all threads where weights are large
+// (nn/fused_model.cpp).
+PassMemory fused_memory(const Sizes& s, int threads) {
+  constexpr double slot_limit = 64 << 20, own_tokens = 512, shared_tokens = 4096, slots = 4;
+  constexpr double most_logits = 1 << 26;
+  const double sums = kFloat * (s.matrices + 2.0 * s.vocabulary * s.d);
+  const bool shared = sums > slot_limit;
+  const double group = shared ? std::max(shared_tokens, s.length) : threads * std::max(own_tokens, s.length);
+  const double in_layers = s.layers * (6.0 * s.d + 2.0 * s.inner) + 8.0 * s.d + s.inner;
+  const double tokens = std::min(s.tokens, group);
+  return {.packed = 2.0 * kBfloat16 * (s.matrices + s.vocabulary * s.d) + (shared ? 1.0 : slots) * sums,
+          .activations = tokens * (kBfloat16 * in_layers + kFloat * s.d) +
+                         (kFloat + kBfloat16) * std::min(tokens * s.vocabulary, most_logits)};
+}
+
+// What LibTorch's autograd keeps of a block: inputs of its products, q, k, v and their rotated copies, softmax, both sides of
+// the activation; then what the last block's backward pass needs for a moment.
+PassMemory plain_memory(const Sizes& s, bool dropout, double bytes) {
+  const double attention = s.heads * s.length;
+  const double block = 10.0 * s.d + 3.0 * s.inner + (dropout ? 3.0 : 1.0) * attention;
+  const double moment = 2.0 * s.inner + 2.0 * attention;
+  return {.activations = s.tokens * (bytes * (s.layers * block + moment) + 3.0 * kFloat * s.vocabulary)};
+}
+
+}  // namespace
+
+// The padding of a vocabulary makes no logits. A token sees (T + 1)/2 others on average.
+ModelFlop Transformer::flop(int64_t length) const {
+  double entries = static_cast<double>(options_.hidden_size * options_.num_hidden_layers) *
+                   static_cast<double>(length + 1);  // of logits and weighted values
+  for (const Param& param : params_)
+    if (is_matrix(param.role) && param.role != Role::head)
+      entries += static_cast<double>(param.tensor.numel());
+  entries += static_cast<double>(options_.real_vocab_size * options_.hidden_size);
+  return {.forward = 2.0 * entries, .backward = 4.0 * entries};
+}
+
+PassMemory Transformer::memory(const BatchShape& batch, const Pass& pass, int threads) const {
+  const Sizes sizes(options_, params_, batch);
+  if (why_not_fused(pass).empty()) return fused_memory(sizes, threads);
+  return plain_memory(sizes, options_.dropout > 0.0, pass.dtype == at::kBFloat16 ? kBfloat16 : kFloat);
+}
+
+}  // namespace bridle

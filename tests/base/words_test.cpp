@@ -1,0 +1,30 @@
+#include "base/words.h"
+
+#include <gtest/gtest.h>
+
+namespace bridle {
+namespace {
+
+enum class Size { small, large };
+
+const char* word(Size size) {
+  switch (size) {
+    case Size::small:
+      return "small";
+    case Size::large:
+      return "large";
+  }
+  return nullptr;
+}
+
+TEST(Words, ListTheValuesOfAnEnum) {
+  EXPECT_EQ(all_values<Size>(), (std::vector<Size>{Size::small, Size::large}));
+}
+
+TEST(Words, AreReadAsTheyAreWritten) {
+  EXPECT_EQ(value_of<Size>("large"), Size::large);
+  for (const char* other : {"", "Large", "large ", "medium"}) EXPECT_EQ(value_of<Size>(other), std::nullopt);
+}
+
+}  // namespace
+}  // namespace bridle

@@ -1,0 +1,44 @@
+#include <gtest/gtest.h>
+
+#include "nn/transformer.h"
+#include "nn_support.h"
+
+namespace bridle {
+namespace {
+
+// Two blocks of width 16 with four heads of 4, 64 inner, 11 tokens.
+TEST(TheFlopOfATransformer, AreThoseOfItsMatricesAndOfAttention) {
+  TransformerOptions options = test::small_transformer();
+  const auto entries = [](int64_t kv_rows, int64_t vocabulary, int64_t length) {
+    const int64_t block = 2 * 16 * 16 + 2 * kv_rows * 16 + 2 * 16 * 64;
+    const int64_t seen = 16 * (length + 1);  // logits and values, of (length + 1)/2 tokens
+    return static_cast<double>(2 * (block + seen) + vocabulary * 16);
+  };
+  EXPECT_EQ(outline(options)->flop(8).forward, 2.0 * entries(16, 11, 8));
+  EXPECT_EQ(outline(options)->flop(8).backward, 4.0 * entries(16, 11, 8));
+  options.num_key_value_heads = 1;
+  EXPECT_EQ(outline(options)->flop(8).forward, 2.0 * entries(4, 11, 8));
+  options.real_vocab_size = 7;
+  EXPECT_EQ(outline(options)->flop(3).forward, 2.0 * entries(4, 7, 3));
+  options.tie_embeddings = true;
+  EXPECT_EQ(outline(options)->flop(3).forward, 2.0 * entries(4, 7, 3));
+}
+
+TEST(TheMemoryOfATransformersPass, DependsOnWhetherItIsFused) {
+  TransformerOptions options = test::small_transformer();
+  const BatchShape batch{.size = 1000, .length = 8};
+  const Pass narrow{.dtype = at::kBFloat16, .training = true}, wide{.training = true};
+  const PassMemory fused = outline(options)->memory(batch, narrow, 2),
+                   plain = outline(options)->memory(batch, wide, 2);
+  EXPECT_GT(fused.packed, 0.0);
+  EXPECT_EQ(plain.packed, 0.0);
+  EXPECT_LT(fused.activations, plain.activations);
+  options.bias = true;
+  EXPECT_EQ(outline(options)->memory(batch, narrow, 2).packed, 0.0);
+  EXPECT_LT(outline(options)->memory(batch, narrow, 2).activations, plain.activations);  // bfloat16
+  options.dropout = 0.1;
+  EXPECT_GT(outline(options)->memory(batch, wide, 2).activations, plain.activations);
+}
+
+}  // namespace
+}  // namespace bridle
