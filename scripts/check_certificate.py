@@ -14,7 +14,8 @@ LARGEST_TEXT, DEEPEST_TEXT, MOST_KEYS = 2 ** 22, 16, 1000  # of a JSON text: byt
 LARGEST_INTEGER, LARGEST_SIZE = 2 ** 53 - 1, 2 ** 24  # of a JSON text; of anything that a configuration counts
 LOG_OF_LARGEST, LARGEST_FLOAT32 = 308.25471555991674, float(np.finfo(np.float32).max)  # log10 of the largest double
 FORMATS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-SLOPES = {"gelu_tanh": 1.128993068659, "gelu": 1.128904145186, "relu": 1.0}  # largest derivatives: statement 3
+# Largest derivatives of all activations: statement 3.
+SLOPES = {"gelu_tanh": 1.128993068659, "gelu": 1.128904145186, "relu": 1.0, "maxmin": 1.0}
 LAYER_FIELDS = {"name", "activation", "lipschitz", "log10_activation", "log10_lipschitz", "share"}
 FIELDS = {"schema", "version", "formula", "certified", "norm", "lipschitz", "log10_lipschitz", "largest_logit_lipschitz",
           "log10_largest_logit_lipschitz", "token_radius", "attack_radius", "domain_radius", "observed_lipschitz",
@@ -22,18 +23,19 @@ FIELDS = {"schema", "version", "formula", "certified", "norm", "lipschitz", "log
 # The keys of config.json with their defaults. A tuple lists the words that are allowed, the default first; a key whose
 # default is a float also takes an integer.
 BOTH = {"initialization": ("orthogonal", "normal"), "final_scale": 1.0}
-MLP = {**BOTH, "layer_sizes": [], "mlp_activation": ("relu", "maxmin"), "input_bound": 1.0}
+MLP = {**BOTH, "layer_sizes": [], "mlp_activation": ("relu", *SLOPES), "input_bound": 1.0}
 TRANSFORMER = {
     **BOTH, "vocab_size": 0, "real_vocab_size": 0, "hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4,
-    "intermediate_size": 0, "max_position_embeddings": 0, "positions": ("rope", "learned", "none"),
-    "rope_theta": 10000.0, "hidden_act": tuple(SLOPES), "activation_divisor": 1.1289, "softmax_scale": 1.0,
-    "attention_output_scale": 1 / 3, "residual": ("convex", "plain"), "attention_alpha": 0.0, "mlp_alpha": 0.0,
-    "position_bias": False, "position_bias_offsets": 0, "position_bias_start": 0.0, "position_bias_dilation": 1,
-    "logit_bias": False, "norm": ("none", "tanh", "rms_norm", "layer_norm"), "norm_epsilon": 1e-5,
-    "learnable_scales": False, "bias": False, "tie_embeddings": False, "dropout": 0.0}
+    "num_key_value_heads": 0, "intermediate_size": 0, "max_position_embeddings": 0,
+    "positions": ("rope", "learned", "none"), "rope_theta": 10000.0, "hidden_act": tuple(SLOPES),
+    "activation_divisor": 1.1289, "softmax_scale": 1.0, "attention_output_scale": 1 / 3, "residual": ("convex", "plain"),
+    "attention_alpha": 0.0, "mlp_alpha": 0.0, "position_bias": False, "position_bias_offsets": 0,
+    "position_bias_start": 0.0, "position_bias_dilation": 1, "logit_bias": False,
+    "norm": ("none", "tanh", "rms_norm", "layer_norm"), "norm_epsilon": 1e-5, "learnable_scales": False, "bias": False,
+    "tie_embeddings": False, "dropout": 0.0}
 FOREIGN_TEXTS = {"torch_dtype", "transformers_version", "bridle_version"}  # of no consequence for the model
-COUNTS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-          "max_position_embeddings", "position_bias_offsets", "position_bias_dilation")
+COUNTS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+          "intermediate_size", "max_position_embeddings", "position_bias_offsets", "position_bias_dilation")
 
 class Unreadable(Exception):
     """A file cannot be read, or is not JSON and should be."""
@@ -140,17 +142,21 @@ def check_mlp(o):
     sizes_fit = all(1 <= size <= LARGEST_SIZE for size in o.layer_sizes)
     need(len(o.layer_sizes) >= 2 and sizes_fit, "layer_sizes must be at least two sizes from 1 to 2^24")
     need(o.input_bound > 0, "input_bound must be positive")
-    need(o.mlp_activation == "relu" or all(size % 2 == 0 for size in o.layer_sizes[1:-1]), "maxmin takes pairs")
+    need(o.mlp_activation != "maxmin" or all(size % 2 == 0 for size in o.layer_sizes[1:-1]), "maxmin sorts pairs")
 
 def complete_transformer(o):
     o.intermediate_size = o.intermediate_size or 4 * o.hidden_size
+    o.num_key_value_heads = o.num_key_value_heads or o.num_attention_heads
     o.real_vocab_size = o.real_vocab_size or o.vocab_size
     o.position_bias_offsets = o.position_bias_offsets or o.max_position_embeddings
     for key in COUNTS:
         need(1 <= getattr(o, key) <= LARGEST_SIZE, f"{key} = {getattr(o, key)} is out of range")
     need(1 <= o.real_vocab_size <= o.vocab_size, f"real_vocab_size = {o.real_vocab_size} is out of range")
     need(o.hidden_size % o.num_attention_heads == 0, "hidden_size is not a multiple of num_attention_heads")
-    need(o.positions != "rope" or o.hidden_size // o.num_attention_heads % 2 == 0, "rope turns pairs")
+    need(o.num_attention_heads % o.num_key_value_heads == 0,
+         "num_attention_heads is not a multiple of num_key_value_heads")
+    need(o.positions != "rope" or o.hidden_size // o.num_attention_heads % 2 == 0, "rope rotates pairs")
+    need(o.hidden_act != "maxmin" or o.intermediate_size % 2 == 0, "maxmin sorts pairs")
     need(o.activation_divisor > 0 and o.rope_theta > 0 and o.norm_epsilon >= 0 and 0 <= o.dropout < 1,
          "activation_divisor, rope_theta, norm_epsilon or dropout is out of range")
     o.attention_alpha = o.attention_alpha or 0.5 / o.num_hidden_layers
@@ -165,7 +171,9 @@ def expected_tensors(o):
     d, inner = o.hidden_size, o.intermediate_size
     norm_parts = {"rms_norm": ["weight"], "layer_norm": ["weight", "bias"] if o.bias else ["weight"]}.get(o.norm, [])
     linear_parts = ["weight", "bias"] if o.bias else ["weight"]
-    linears = {**{f"self_attn.{p}_proj": [d, d] for p in "qkvo"}, "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
+    read = d // o.num_attention_heads * o.num_key_value_heads  # rows of keys and of values
+    linears = {**{f"self_attn.{p}_proj": [read if p in "kv" else d, d] for p in "qkvo"}, "mlp.up_proj": [inner, d],
+               "mlp.down_proj": [d, inner]}
     yield "model.embed_tokens.weight", [o.vocab_size, d]
     yield from [("model.embed_positions.weight", [o.max_position_embeddings, d])] if o.positions == "learned" else []
     for block in (f"model.layers.{i}." for i in range(o.num_hidden_layers)):
@@ -403,9 +411,9 @@ def linear(facts, name, x, has_bias):
     gain = facts.one("norm", name + ".weight") * root_of_ratio(inputs, outputs)
     return gain * x[0] + bias_rms(facts, name + ".bias", outputs, has_bias), gain * x[1]
 
-def activation(o, x):
+def activation(kind, divisor, x):
     """Statements 2 and 3."""
-    return x[0] / o.activation_divisor, x[1] * (Up.of(SLOPES[o.hidden_act]) / o.activation_divisor)
+    return x[0] / divisor, x[1] * (Up.of(SLOPES[kind]) / divisor)
 
 def norm(o, facts, name, x):
     """Statement 4."""
@@ -420,14 +428,17 @@ def scale(o, facts, name, value):
     return facts.one("largest_entry", name) if o.learnable_scales else Up.of(value)
 
 def attention(o, facts, name, x):
-    """Statement 5; rotary positions leave all norms as they are (6), and position biases are free if they are finite."""
-    d, H, heads = o.hidden_size, o.num_attention_heads, range(o.num_attention_heads)
+    """Statement 5; rotary positions leave all norms as they are (6), and position biases are free if they are finite.
+    Lists are by query head: a head of keys or values stands there once for each query head that it serves."""
+    d, H, G, heads = o.hidden_size, o.num_attention_heads, o.num_key_value_heads, range(o.num_attention_heads)
+    served = lambda numbers: [numbers[h * len(numbers) // H] for h in heads]
     wq, wk, wv, wo = (f"{name}.{p}_proj.weight" for p in "qkvo")
     output = [facts.one("norm", w) for w in (wq, wk, wv, wo)][-1]
-    q, k, v = (facts.per_head("heads", w, H) for w in (wq, wk, wv))
+    q, k, v = (served(facts.per_head("heads", w, n)) for w, n in ((wq, H), (wk, G), (wv, G)))
     bq, bk, bv = [[Up(0)] * H] * 3
     if o.bias:
-        bq, bk, bv = (facts.per_head("euclidean_heads", f"{name}.{p}_proj.bias", H) for p in "qkv")
+        bq, bk, bv = (served(facts.per_head("euclidean_heads", f"{name}.{p}_proj.bias", n))
+                      for p, n in zip("qkv", (H, G, G)))
     S = facts.scales(wo, H)
     if any(s != 1 for s in S):
         output = facts.one("scaled_columns", wo, facts.tensors[wo] * np.repeat(np.float64(S), d // H))
@@ -470,7 +481,7 @@ def head(o, facts, name, x, final_scale):
 def walk_mlp(o, facts, domain):
     x, layers, names = (domain, Up(1)), [], [f"model.layers.{i}" for i in range(len(o.layer_sizes) - 1)]
     for name in names[:-1]:
-        x = linear(facts, name, x, has_bias=False)
+        x = activation(o.mlp_activation, 1, linear(facts, name, x, has_bias=False))
         layers.append((name, x))
     x, logit = head(o, facts, names[-1], x, Up.of(o.final_scale))
     return [*layers, (names[-1], x)], logit
@@ -483,7 +494,8 @@ def walk_transformer(o, facts, domain):
         x = residual(o, x, y, o.attention_alpha)
         layers.append((block + ".self_attn", x))
         y = linear(facts, block + ".mlp.up_proj", norm(o, facts, block + ".post_attention_layernorm", x), o.bias)
-        x = residual(o, x, linear(facts, block + ".mlp.down_proj", activation(o, y), o.bias), o.mlp_alpha)
+        active = activation(o.hidden_act, o.activation_divisor, y)
+        x = residual(o, x, linear(facts, block + ".mlp.down_proj", active, o.bias), o.mlp_alpha)
         layers.append((block + ".mlp", x))
     x = norm(o, facts, "model.norm", x)
     x, logit = head(o, facts, "lm_head", x, scale(o, facts, "final_scale", o.final_scale))

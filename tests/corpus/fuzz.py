@@ -29,7 +29,8 @@ LITERALS = ["0", "-0", "-0.0", "1", "1.0", "-1", "1e0", "1e400", "-1e400", "1e-4
             "3.5e38"]
 SPACES = [b" ", b"\n", b"\t", b"\r", b"\x0b", b"\x0c", b"\0", b"\xc2\xa0", b"\xef\xbb\xbf", b"\x1f"]
 CONFIG_VALUES = {
-    "hidden_act": ["gelu", "gelu_tanh", "relu", "tanh"], "norm": ["none", "tanh", "rms_norm", "layer_norm"],
+    "hidden_act": ["gelu", "gelu_tanh", "relu", "maxmin", "tanh"], 
+    "norm": ["none", "tanh", "rms_norm", "layer_norm"],
     "positions": ["rope", "learned", "none"], "residual": ["convex", "plain"],
     "initialization": ["orthogonal", "normal", "x"],
     "softmax_scale": [1, -1.0, 0.5, 2.0, 0], "attention_output_scale": [0.1, 0.3, 0.5, -0.2],
@@ -40,12 +41,13 @@ CONFIG_VALUES = {
     "position_bias_start": [0, -2.5, 3], "position_bias_dilation": [1, 2, 0], "position_bias_offsets": [0, 2, 3],
     "max_position_embeddings": [1, 3, 4, 0], "real_vocab_size": [0, 3, 4, 5, 6], "vocab_size": [4, 5],
     "num_hidden_layers": [1, 2],
-    "num_attention_heads": [1, 2, 4], "intermediate_size": [0, 6], "bias": [True, False, 0],
+    "num_attention_heads": [1, 2, 4], "num_key_value_heads": [0, 1, 2, 4, 3], "intermediate_size": [0, 6], "bias": [True, False, 0],
     "tie_embeddings": [True, False],
     "logit_bias": [True, False], "learnable_scales": [True, False], "position_bias": [True, False],
     "torch_dtype": ["x", 1], "architectures": [[], ["x"], [1]], "bridle_version": ["0", 0],
     "transformers_version": ["", None],
-    "layer_sizes": [[3, 5, 2], [3, 2], [2, 4, 2, 3], [3, 5]], "mlp_activation": ["relu", "maxmin", "gelu"],
+    "layer_sizes": [[3, 5, 2], [3, 2], [2, 4, 2, 3], [3, 5]], 
+    "mlp_activation": ["relu", "maxmin", "gelu", "gelu_tanh", "tanh"],
     "input_bound": [0.5, 1, 2, 0.25], "model_type": ["bridle", "bridle_mlp", "x"], "note": [1]}
 
 

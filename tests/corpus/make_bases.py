@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes the models of bases/ and certifies them: make_bases.py BRIDLE FOLDER. Weights depend on the names alone.
 
-The certificates in bases/ were written by version 0.1.0 before the rules were made strict, and stay as they are: what
-was valid remains valid. check_corpus.py makes the folders anew and checks those, too."""
+The certificates in bases/ were written when their models were added here, most of them by version 0.1.0 before the rules
+were made strict, and stay as they are: what was valid remains valid. check_corpus.py makes the folders anew and checks
+those, too."""
 import json
 import pathlib
 import random
@@ -36,6 +37,11 @@ MODELS = {
                                               "softmax_scale": -1.5, "attention_output_scale": 0.5,
                                               "position_bias": True, "position_bias_offsets": 2}),
     "transformer_one_head": ("F32", 0.4, {**SMALL, "num_attention_heads": 1, "tie_embeddings": True}),
+    "transformer_grouped": ("F32", 0.4, {**SMALL, "hidden_size": 8, "num_attention_heads": 4,
+                                         "num_key_value_heads": 2, "hidden_act": "maxmin", "position_bias": True}),
+    "transformer_grouped_biased": ("BF16", 0.4, {**SMALL, "num_key_value_heads": 1, "bias": True,
+                                                 "positions": "none"}),
+    "mlp_gelu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 4, 2], "mlp_activation": "gelu"}),
 }
 
 
@@ -45,6 +51,7 @@ def shapes_of(config):
         sizes = config["layer_sizes"]
         return {f"model.layers.{i}.weight": [m, n] for i, (n, m) in enumerate(zip(sizes, sizes[1:]))}
     d, inner, heads = config["hidden_size"], config["intermediate_size"], config["num_attention_heads"]
+    read = d // heads * config.get("num_key_value_heads", heads)
     norm, bias = config.get("norm", "none"), config.get("bias", False)
     shapes = {"model.embed_tokens.weight": [config["vocab_size"], d]}
     if config.get("positions") == "learned":
@@ -52,8 +59,8 @@ def shapes_of(config):
     norms = ["model.norm"]
     for i in range(config["num_hidden_layers"]):
         block = f"model.layers.{i}"
-        layers = {f"self_attn.{p}_proj": [d, d] for p in "qkvo"} | {"mlp.up_proj": [inner, d],
-                "mlp.down_proj": [d, inner]}
+        layers = {"self_attn.q_proj": [d, d], "self_attn.k_proj": [read, d], "self_attn.v_proj": [read, d],
+                  "self_attn.o_proj": [d, d], "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
         for name, shape in layers.items():
             shapes[f"{block}.{name}.weight"] = shape
             if bias:

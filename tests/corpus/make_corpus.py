@@ -246,6 +246,9 @@ def configurations():
     both("odd_maxmin", 3, "mlp_activation", "maxmin", base="mlp_relu")
     both("unknown_mlp_activation", 3, "mlp_activation", "gelu", base="mlp_relu")
     both("mlp_relu_stated", 0, "mlp_activation", "relu", base="mlp_relu")
+    both("gelu_tanh_is_steeper", 3, "mlp_activation", "gelu_tanh", base="mlp_gelu")
+    both("relu_is_flatter", 0, "mlp_activation", "relu", base="mlp_gelu")
+    both("odd_maxmin_in_a_transformer", 3, "intermediate_size", 5, base="transformer_grouped")
     both("input_bound_zero", 3, "input_bound", 0, base="mlp_relu")
     both("input_bound_smaller", 0, "input_bound", 0.5, base="mlp_relu")
     both("input_bound_larger", 3, "input_bound", 1.5, base="mlp_relu")
@@ -259,6 +262,14 @@ def configurations():
     for key in needed:
         both(f"{key}_0", 3, key, 0)
         case(f"config_{key}_left_out", 3, ["delete_both", key])
+    for value in -1, 2 ** 24 + 1, 2 ** 53 - 1, 2.0, True, "2", None, [2], 3, 4:
+        both(f"num_key_value_heads_{json.dumps(value)}", 3, "num_key_value_heads", value)
+    both("num_key_value_heads_0", 0, "num_key_value_heads", 0)
+    both("num_key_value_heads_all", 0, "num_key_value_heads", 2)
+    both("num_key_value_heads_1", 3, "num_key_value_heads", 1)  # other shapes
+    case("config_num_key_value_heads_left_out", 3, ["delete_both", "num_key_value_heads"], base="transformer_grouped")
+    for value in 0, 1, 4:
+        both(f"grouped_num_key_value_heads_{value}", 3, "num_key_value_heads", value, base="transformer_grouped")
     both("position_bias_dilation_0", 3, "position_bias_dilation", 0)
     both("num_hidden_layers_many", 3, "num_hidden_layers", 2 ** 24)
     both("intermediate_size_0", 3, "intermediate_size", 0)
@@ -287,7 +298,7 @@ def configurations():
             both(f"{key}_{json.dumps(value)}", 0, key, value)
     for key, words in {"positions": ("rope", "none"), "residual": ("convex",), "norm": ("none", "tanh"),
                        "initialization": ("orthogonal", "normal"),
-                       "hidden_act": ("gelu_tanh", "gelu", "relu")}.items():
+                       "hidden_act": ("gelu_tanh", "gelu", "relu", "maxmin")}.items():
         for word in words:
             both(f"{key}_{word}", 0, key, word)
         for word in "other", "", 0, None, True, words[0].upper(), words[0] + " ", [words[0]]:
