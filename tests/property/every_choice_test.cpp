@@ -1,0 +1,198 @@
+// Every value of every enum of bridle/architecture.h goes through all that must know it: the forward pass, the bound, the
+// enclosure of rounding, config.json, the certificate and both of its checkers, and the fused pass, which knows it or says no.
+// A new value is walked by itself: where one of them has forgotten it, this fails.
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "base/subprocess.h"
+#include "base/words.h"
+#include "exact_forward.h"
+#include "file_support.h"
+#include "io/certificate_file.h"
+#include "nn/enclosure.h"
+#include "nn_support.h"
+#include "support.h"
+
+namespace bridle {
+namespace {
+
+struct Case {
+  std::string name;
+  ModelOptions options;
+  friend void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
+};
+
+TransformerOptions wide_transformer() {
+  return {.vocab_size = 33,
+          .hidden_size = 64,
+          .num_hidden_layers = 2,
+          .num_attention_heads = 4,
+          .max_position_embeddings = 64,
+          .softmax_scale = 4.0,
+          .final_scale = 2.0};
+}
+
+// One transformer per value of a member that is an enum.
+template <class Enum>
+void add_transformers(std::vector<Case>& all, const char* key, Enum TransformerOptions::*member) {
+  for (const Enum value : all_values<Enum>()) {
+    TransformerOptions options = wide_transformer();
+    options.*member = value;
+    all.push_back({fmt::format("transformer, {} {}", key, word(value)), options});
+  }
+}
+
+template <class Enum>
+void add_mlps(std::vector<Case>& all, const char* key, Enum MlpOptions::*member) {
+  for (const Enum value : all_values<Enum>()) {
+    MlpOptions options{.layer_sizes = {64, 96, 32, 10}, .final_scale = 1.5};
+    options.*member = value;
+    all.push_back({fmt::format("mlp, {} {}", key, word(value)), options});
+  }
+}
+
+std::vector<Case> every_choice() {
+  std::vector<Case> all;
+  add_transformers(all, "activation", &TransformerOptions::activation);
+  add_transformers(all, "norm", &TransformerOptions::norm);
+  add_transformers(all, "residual", &TransformerOptions::residual);
+  add_transformers(all, "positions", &TransformerOptions::positions);
+  add_transformers(all, "initialization", &TransformerOptions::initialization);
+  add_mlps(all, "activation", &MlpOptions::activation);
+  add_mlps(all, "initialization", &MlpOptions::initialization);
+  for (const int64_t groups : {1, 2}) {
+    TransformerOptions options = wide_transformer();
+    options.num_key_value_heads = groups;
+    options.bias = groups == 1;
+    all.push_back({fmt::format("transformer, heads of keys and values {}", groups), options});
+  }
+  return all;
+}
+
+// Weights of the size that training has, none of them zero.
+std::unique_ptr<Model> trained_like(const ModelOptions& options) {
+  auto model = make_model(options, 1);
+  const at::NoGradGuard no_gradients;
+  uint64_t seed = 1;
+  for (const Param& param : model->params()) {
+    const double deviation =
+        is_matrix(param.role) ? 1.0 / std::sqrt(static_cast<double>(param.tensor.size(1))) : 1.0;
+    param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(deviation));
+  }
+  return model;
+}
+
+at::Tensor integers(at::IntArrayRef shape, int64_t end, uint64_t seed) {
+  return test::normal(shape, seed).mul(1e4).to(at::kLong).remainder(end);
+}
+
+// What the embedding gives, or pixels.
+at::Tensor some_inputs(const ModelShape& shape, int64_t count, int64_t length) {
+  return shape.input == InputKind::tokens ? test::normal({count, length, shape.size}, 3, at::kFloat)
+                                          : test::normal({count, shape.size}, 3, at::kFloat).mul(0.5);
+}
+
+// A network whose rounding the enclosure can follow to the end: one block, no sharp softmax, no norm of a tiny vector.
+ModelOptions calm(ModelOptions options) {
+  if (auto* o = std::get_if<TransformerOptions>(&options)) {
+    o->num_hidden_layers = 1;
+    o->softmax_scale = 1.0;
+    o->norm_epsilon = 0.1;
+  }
+  return options;
+}
+
+class EveryChoice : public testing::TestWithParam<Case> {};
+
+TEST_P(EveryChoice, HasAForwardPassABoundAndAnEnclosure) {
+  const at::NoGradGuard no_gradients;
+  const auto model = trained_like(calm(GetParam().options));
+  const at::Tensor x = some_inputs(model->shape(), 2, 5);
+  Pass narrow, wide{.dtype = at::kDouble};
+  const at::Tensor program = model->forward_from(x, narrow).to(at::kDouble);
+  ASSERT_TRUE(program.isfinite().all().item<bool>());
+  const auto norms = measured_norms();
+  Walk walk(*norms);
+  const Bound bound = model->bound(model->input_bound(*norms), walk);
+  EXPECT_FALSE(bound.lipschitz.is_unbounded());
+  EXPECT_FALSE(bound.activation.is_unbounded());
+  EXPECT_GT(bound.lipschitz.to_double(), 0.0);
+  ErrorWalk errors({{Arithmetic::float32(), 0.0}});
+  const LogitEnclosure logits = model->enclose(x.to(at::kDouble), errors);
+  const at::Tensor off = program.sub(model->forward_from(x.to(at::kDouble), wide)).abs().amax(-1);
+  const at::Tensor allowed = logits.error[1].add(logits.error[0]);
+  EXPECT_TRUE(off.le(allowed).all().item<bool>()) << off.max() << " " << allowed.min();
+  EXPECT_LT(allowed.max().item<double>(), 1.0);  // not the empty statement
+}
+
+// Against a forward pass in 210 digits that shares no code with the modules.
+TEST_P(EveryChoice, ComputesWhatItsFormulaSays) {
+  const at::NoGradGuard no_gradients;
+  const auto model = trained_like(GetParam().options);
+  const at::Tensor x = some_inputs(model->shape(), 1, 4);
+  Pass wide{.dtype = at::kDouble};
+  const at::Tensor seen = model->forward_from(x.to(at::kDouble), wide).view({-1, model->shape().outputs});
+  const test::ExactPass exact =
+      test::exact_forward(*model, test::real_rows(x.view({-1, model->shape().size})));
+  ASSERT_EQ(static_cast<int64_t>(exact.logits.size()), seen.size(0));
+  for (size_t t = 0; t < exact.logits.size(); ++t)
+    for (size_t i = 0; i < exact.logits[t].size(); ++i)
+      EXPECT_NEAR(seen[static_cast<int64_t>(t)][static_cast<int64_t>(i)].item<double>(),
+                  exact.logits[t][i].to_double(), 1e-11);
+}
+
+TEST_P(EveryChoice, IsCertifiedAndBothCheckersAgree) {
+  const auto model = trained_like(GetParam().options);
+  const CertifiedBound bound = certify(*model, 0.125);
+  EXPECT_TRUE(check_bound(*model, bound).empty());
+  const test::TemporaryFolder folder;
+  const ModelIdentity written = write_model(*model, folder, certificate_metadata(bound));
+  write_certificate(folder / "certificate.json", certificate_of(written, *model, bound));
+  EXPECT_EQ(config_of(read_model(folder)->options()), config_of(model->options()));
+  EXPECT_TRUE(check_certificate(folder / "certificate.json", folder).loose.empty());
+  const ProgramResult numpy = run_program({"/usr/bin/python3", "-c", "import numpy"}, folder);
+  if (numpy.exit_code != 0) GTEST_SKIP() << "the other checker did not run: NumPy is missing";
+  const ProgramResult other = run_program(
+      {"/usr/bin/python3", BRIDLE_CHECK_CERTIFICATE, (folder / "certificate.json").string()}, folder);
+  EXPECT_EQ(other.exit_code, 0) << other.output << other.errors;
+}
+
+// The trap: a fused pass that computes something else than what is certified.
+TEST_P(EveryChoice, IsFusedAsItIsOrNotAtAll) {
+  const auto model = trained_like(GetParam().options);
+  const ModelShape shape = model->shape();
+  const bool tokens = shape.input == InputKind::tokens;
+  const at::Tensor in = tokens ? integers({4, 40}, shape.outputs, 7) : some_inputs(shape, 64, 1);
+  const at::Tensor targets =
+      integers(tokens ? at::IntArrayRef{4, 40} : at::IntArrayRef{64}, shape.outputs, 8);
+  const Pass pass{.dtype = at::kBFloat16, .training = true};
+  const auto fused = model->fused_loss(in, targets, pass, true);
+  ASSERT_EQ(fused.has_value(), model->why_not_fused(pass).empty()) << model->why_not_fused(pass);
+  if (!fused) return;
+  Pass plain;
+  const at::Tensor logits = model->forward(in, plain).reshape({-1, shape.outputs});
+  const at::Tensor loss = at::cross_entropy_loss(logits, targets.reshape({-1}));
+  EXPECT_NEAR(fused->loss, loss.item<double>(), (tokens ? 0.004 : 0.01) * loss.item<double>());
+  std::vector<at::Tensor> weights;
+  for (const Param& param : model->params()) weights.push_back(param.tensor);
+  const auto gradients = torch::autograd::grad({loss}, weights, {}, false, false, true);
+  for (size_t i = 0; i < weights.size(); ++i)
+    EXPECT_LT(fused->gradients[i].sub(gradients[i]).norm().item<double>(),
+              (tokens ? 0.06 : 0.08) * gradients[i].norm().item<double>() + 1e-6)
+        << model->params()[i].name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, EveryChoice, testing::ValuesIn(every_choice()), [](const auto& test_case) {
+  std::string name = test_case.param.name;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace bridle
