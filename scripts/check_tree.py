@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks on the tree's shape: direction of includes, narrow headers, a test for every source, no raw pointers outside
-kernels/, no dead links in the docs. Prints every finding; exit code 1 if there is one."""
+kernels/, no dead links in the docs, every folder of src/ in the docs' lists. Prints every finding; exit code 1 if there
+is one."""
 import pathlib
 import re
 import sys
@@ -91,12 +92,27 @@ def check_links():
             if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists():
                 report(path, f"links to {target}, which does not exist")
     for path in sources("src", "include", "cli", "tests", "benchmarks", "examples"):
-        for target in re.findall(r"docs/[\w/]+\.md", path.read_text()):
+        for target in re.findall(r"(?:docs|recipes|experiments)/[\w/]+\.(?:md|toml)", path.read_text()):
             if not (ROOT / target).exists():
                 report(path, f"names {target}, which does not exist")
 
 
-for check in (check_includes, check_narrow_headers, check_pointers_and_flags, check_every_source_has_a_test, check_links):
+def check_lists_of_folders():
+    """The table of docs/architecture.md and the map of README.md name the folders of src/, all of them and no other."""
+    folders = {p.name for p in (ROOT / "src").iterdir() if p.is_dir()}
+    architecture, readme = ROOT / "docs/architecture.md", ROOT / "README.md"
+    row = next((line for line in readme.read_text().splitlines() if line.startswith("| `src/")), "")
+    lists = {architecture: set(re.findall(r"^\| `src/(\w+)/`", architecture.read_text(), flags=re.M)),
+             readme: set(re.findall(r"`(?:src/)?(\w+)`", row))}
+    for path, named in lists.items():
+        for name in sorted(folders - named):
+            report(path, f"does not list src/{name}")
+        for name in sorted(named - folders):
+            report(path, f"lists src/{name}, which does not exist")
+
+
+for check in (check_includes, check_narrow_headers, check_pointers_and_flags, check_every_source_has_a_test,
+              check_links, check_lists_of_folders):
     check()
 print("\n".join(findings) or "check_tree: passed")
 sys.exit(1 if findings else 0)

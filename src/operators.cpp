@@ -2,6 +2,7 @@
 // arguments are never changed.
 #include <torch/library.h>
 
+#include "base/libtorch.h"
 #include "bridle/constraint.h"
 #include "bridle/linalg.h"
 #include "kernels/attention.h"
@@ -15,9 +16,9 @@ Tensor orthogonalize_op(const Tensor& matrix, const std::string& coefficients) {
 }
 
 // The bound as a double, rounded up; none where there is no bound.
-c10::optional<double> spectral_norm_bound_op(const Tensor& matrix) {
+OperatorOptional<double> spectral_norm_bound_op(const Tensor& matrix) {
   const auto bound = spectral_norm_bound(matrix);
-  return bound ? c10::optional<double>(bound->value.to_double()) : c10::nullopt;
+  return operator_optional(bound ? std::optional(bound->value.to_double()) : std::nullopt);
 }
 
 Tensor spectral_norm_estimate_op(const Tensor& matrix, int64_t rounds) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/libtorch.h"
 #include "bridle/linalg.h"
 #include "kernels/attention.h"
 #include "kernels/matmul.h"
@@ -21,7 +22,7 @@ TEST(Operators, AreRegisteredAndGiveTheLibrarysResults) {
   const auto orthogonalize_op = find<Tensor(const Tensor&, const std::string&)>("bridle::orthogonalize");
   EXPECT_TRUE(orthogonalize_op.call(w, "five_step").equal(orthogonalize(w, Coefficients::five_step)));
   EXPECT_ANY_THROW(orthogonalize_op.call(w, "fivestep"));
-  const auto bound_op = find<c10::optional<double>(const Tensor&)>("bridle::spectral_norm_bound");
+  const auto bound_op = find<OperatorOptional<double>(const Tensor&)>("bridle::spectral_norm_bound");
   EXPECT_EQ(*bound_op.call(w), spectral_norm_bound(w)->value.to_double());
   EXPECT_FALSE(bound_op.call(w.mul(std::nan(""))).has_value());
   const auto prove_op = find<bool(const Tensor&, double)>("bridle::prove_spectral_norm");

@@ -116,12 +116,14 @@ std::string reason(const ProgramResult& result) {
 }
 
 fs::path tarball(const NpmPackage& package, const fs::path& folder, const ProgramResult& result) {
+  // A list of one package, or, since npm 12, an object with one.
   const auto answer = nlohmann::json::parse(result.output, nullptr, false);
-  const auto name = nlohmann::json::json_pointer("/0/filename");
-  if (!answer.is_array() || !answer.contains(name) || !answer[name].is_string())
+  const bool is_one = (answer.is_array() || answer.is_object()) && answer.size() == 1;
+  const auto packed = is_one ? *answer.begin() : nlohmann::json();
+  if (!packed.is_object() || !packed.contains("filename") || !packed["filename"].is_string())
     fail(package, fmt::format("npm did not name its file but said \"{}\"", result.output.substr(0, 200)),
          kByHand);
-  std::string file = answer[name].get<std::string>();
+  std::string file = packed["filename"].get<std::string>();
   if (file.starts_with('@')) file.erase(0, 1);  // npm 8 gives the package's name, and the file another one
   std::ranges::replace(file, '/', '-');
   if (!fs::is_regular_file(folder / file))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "base/json_text.h"
 #include "bridle/error.h"
@@ -29,42 +30,42 @@ void expect_keys(const Json& object, size_t count, const std::string& what) {
     refuse(fmt::format("{} must have {} fields, got {}", what, count, object.size()));
 }
 
-const Json& field(const Json& object, const std::string& key) {
-  const auto found = object.find(key);
+const Json& field(const Json& object, std::string_view key) {
+  const auto found = object.find(std::string(key));
   if (found == object.end()) refuse(fmt::format("'{}' is missing", key));
   return *found;
 }
 
-double number(const Json& value, const std::string& key) {
+double number(const Json& value, std::string_view key) {
   if (!value.is_number()) refuse(fmt::format("'{}' must be a number, got {}", key, shown(value)));
   return value.get<double>();
 }
 
-double magnitude(const Json& value, const std::string& key) {
+double magnitude(const Json& value, std::string_view key) {
   const double result = number(value, key);
   if (!(result >= 0.0)) refuse(fmt::format("'{}' must not be negative, got {}", key, result));
   return result;
 }
 
-std::string text(const Json& object, const std::string& key) {
+std::string text(const Json& object, std::string_view key) {
   const Json& value = field(object, key);
   if (!value.is_string()) refuse(fmt::format("'{}' must be a text, got {}", key, shown(value)));
   return value.get<std::string>();
 }
 
-void expect(const Json& object, const std::string& key, const Json& wanted) {
+void expect(const Json& object, std::string_view key, const Json& wanted) {
   if (!same_json(field(object, key), wanted))
     refuse(fmt::format("'{}' must be {}, got {}", key, wanted.dump(), shown(field(object, key))));
 }
 
-const Json& list(const Json& value, const std::string& key) {
+const Json& list(const Json& value, std::string_view key) {
   if (!value.is_array()) refuse(fmt::format("'{}' must be a list, got {}", key, shown(value)));
   return value;
 }
 
 // A bound beyond a double is null, and so is the logarithm of zero: nothing else is.
-StatedBound stated(const Json& object, const std::string& key) {
-  const std::string log_key = "log10_" + key;
+StatedBound stated(const Json& object, std::string_view key) {
+  const std::string log_key = "log10_" + std::string(key);
   const Json& value = field(object, key);
   const Json& log = field(object, log_key);
   const StatedBound bound{value.is_null() ? HUGE_VAL : magnitude(value, key),
@@ -78,7 +79,7 @@ StatedBound stated(const Json& object, const std::string& key) {
   return bound;
 }
 
-std::vector<double> magnitudes(const Json& value, const std::string& key) {
+std::vector<double> magnitudes(const Json& value, std::string_view key) {
   std::vector<double> result;
   for (const Json& entry : list(value, key)) result.push_back(magnitude(entry, key));
   return result;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "bridle/error.h"
 #include "kernels/team.h"
@@ -64,9 +65,10 @@ void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
     const StepInfo& step = steps.at(entry.param);
     Constraint& constraint = entry.enforcer.constraint();
     // Some methods guarantee only a norm above the cap: they are left to their equilibrium.
-    const auto norm =
-        constraint.uses_cap() ? constraint.guarantee(param, entry.cap, step).norm : std::nullopt;
-    entry.promised = is_table(param.role) || (norm && *norm <= entry.cap);
+    constexpr double none = std::numeric_limits<double>::infinity();
+    const double norm =
+        constraint.uses_cap() ? constraint.guarantee(param, entry.cap, step).norm.value_or(none) : none;
+    entry.promised = is_table(param.role) || norm <= entry.cap;
     entry.enforcer.enforce_(param, entry.cap, step);
   });
 }

@@ -58,8 +58,8 @@ TEST(HardCap, WithBFloat16ProductsTheSingularValuesBelowTheCapKeepTheirDigits) {
   for (const char* method : {"hard_cap", "clipped_weight_decay"}) {
     const Param w{.name = "w", .tensor = start.clone()};
     make_constraint({.method = method, .product_dtype = at::kBFloat16})->apply_(w, 10.0, step);
-    EXPECT_LT(largest_difference(w.tensor, start), 1e-3)
-        << method;  // nothing is above the cap: only the signs' error
+    EXPECT_LT(largest_difference(w.tensor, start), 2e-3)
+        << method;  // nothing is above the cap: only the signs' error, which differs with the library's products
   }
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The published schemas against the corpus: they accept every certificate and configuration that the checkers accept,
 and refuse what a schema can see. What it cannot see is marked in docs/certificate.md."""
+import importlib.util
 import json
 import re
 import sys
@@ -22,17 +23,22 @@ UNSEEN = re.compile(
     r"matrix_heads_(one|three)|matrix_scales_(missing|three|of_query|without_columns|no_float32|one)")
 
 
+def validator_of(schema, store):
+    """How schemas find each other differs between versions of jsonschema: a registry since 4.18, a resolver before."""
+    if importlib.util.find_spec("referencing"):
+        referencing = importlib.import_module("referencing")
+        found = [(name, referencing.Resource.from_contents(other)) for name, other in store.items()]
+        return jsonschema.Draft202012Validator(schema, registry=referencing.Registry().with_resources(found))
+    resolver = jsonschema.RefResolver.from_schema(schema, store=store)
+    return jsonschema.Draft202012Validator(schema, resolver=resolver)
+
+
 def validators():
-    schemas = {name: json.loads((SCHEMAS / f"{name}.schema.json").read_text()) for name in ("certificate",
-            "config")}
-    store = {schema["$id"]: schema for schema in schemas.values()}
-    result = {}
-    for name, schema in schemas.items():
+    schemas = [json.loads((SCHEMAS / f"{name}.schema.json").read_text()) for name in ("certificate", "config")]
+    store = {schema["$id"]: schema for schema in schemas}
+    for schema in schemas:
         jsonschema.Draft202012Validator.check_schema(schema)
-        result[name] = jsonschema.Draft202012Validator(schema,
-                                                       resolver=jsonschema.RefResolver.from_schema(schema,
-                                                               store=store))
-    return result["certificate"], result["config"]
+    return [validator_of(schema, store) for schema in schemas]
 
 
 def main():

@@ -109,6 +109,13 @@ TEST(Npm, KnowsWhatVersion8CallsTheFile) {
   EXPECT_EQ(fetch_npm_package(kPackage, folder), folder / "scope-thing-1.2.3.tgz");
 }
 
+TEST(Npm, KnowsHowVersion12Answers) {
+  const TemporaryFolder folder;
+  const FakeNpm npm(kNotCached, R"(echo tarball > scope-thing-1.2.3.tgz;
+      echo '{"@scope/thing": {"id": "@scope/thing@1.2.3", "filename": "scope-thing-1.2.3.tgz"}}')");
+  EXPECT_EQ(fetch_npm_package(kPackage, folder), folder / "scope-thing-1.2.3.tgz");
+}
+
 TEST(Npm, CondensesWhatWentWrong) {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::string, std::string>> cases{
@@ -153,6 +160,8 @@ TEST(Npm, SaysWhatItCannotUnderstand) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"hello", "said \"hello"},
       {"[]", "said \"[]"},
+      {"{}", "said \"{}"},
+      {"{\"filename\": \"x.tgz\"}", "said"},
       {"[{\"filename\": 3}]", "said"},
       {"[{\"filename\": \"x.tgz\"}]", "named x.tgz, which"},
       {"[{\"filename\": \"..\"}]", "named .., which"}};

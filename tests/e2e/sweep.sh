@@ -56,7 +56,7 @@ code=0; wait "$sweep" || code=$?
 [ "$code" = 143 ] || fail "exit code $code for a sweep that SIGTERM ended: $(cat signal.log)"
 "$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >second.log 2>&1 &
 sweep=$!
-sleep 1
+for _ in $(seq 200); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && break; sleep 0.1; done
 pkill -9 -o -f "sweep $work/sweep.toml --worker-of" || fail "there was no worker to kill"
 wait "$sweep" || fail "the sweep did not end well: $(cat second.log)"
 
