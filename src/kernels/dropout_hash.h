@@ -9,7 +9,8 @@ namespace bridle {
 
 // Entries whose hash is below this are dropped.
 inline uint32_t dropout_threshold(double share) {
-  return static_cast<uint32_t>(std::lround(share * 4294967296.0 > 4294967295.0 ? 4294967295.0 : share * 4294967296.0));
+  return static_cast<uint32_t>(
+      std::lround(share * 4294967296.0 > 4294967295.0 ? 4294967295.0 : share * 4294967296.0));
 }
 
 // SplitMix64's finaliser.

@@ -69,9 +69,9 @@ struct NormTask {
   const float* bias = nullptr;  // [columns], or null
   float* stream = nullptr;      // [rows, columns]: x; backward: stream = keep·stream + gradient of x
   Bfloat16* normal = nullptr;   // x̂, [rows, stride]
-  Bfloat16* out = nullptr;      // y; backward: the gradient of y; may be x̂ where there is neither gain nor bias
-  int64_t stride = 0;           // of normal, out and copy
-  float* inverse = nullptr;     // [rows]: 1/√…
+  Bfloat16* out = nullptr;  // y; backward: the gradient of y; may be x̂ where there is neither gain nor bias
+  int64_t stride = 0;       // of normal, out and copy
+  float* inverse = nullptr;  // [rows]: 1/√…
   float keep = 0.0F;
   Bfloat16* copy = nullptr;  // backward: of the stream
 };
@@ -125,12 +125,13 @@ struct AttentionTask {
   // backward
   const Bfloat16* d_out = nullptr;  // with out_stride
   Bfloat16 *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  float* d_bias = nullptr;  // as bias; added to
+  float* d_bias = nullptr;      // as bias; added to
   uint32_t drop_threshold = 0;  // weights that dropout drops are zero, the others times drop_scale; 0: none
   uint64_t drop_key = 0;
   int64_t drop_row = 0;  // of the hash, for the first token's weights
   float drop_scale = 1.0F;
-  bool add_keys = false;    // dk and dv go on from the last call with this scratch: a head of keys that serves several queries
+  bool add_keys =
+      false;  // dk and dv go on from the last call with this scratch: a head of keys that serves several queries
   void* scratch = nullptr;  // attention_scratch bytes, 64-byte aligned
 };
 int64_t attention_scratch(int64_t rows, int64_t head_size);

@@ -9,9 +9,9 @@
 namespace bridle {
 namespace {
 
-constexpr StepKernels kKernels = {pack_lines,      narrow,       linear,        rope, attend,
-                                  attend_backward, add_gradient, cross_entropy, norm, norm_backward,
-                                  add_columns,     drop};
+constexpr StepKernels kKernels = {pack_lines, narrow,          linear,       rope,
+                                  attend,     attend_backward, add_gradient, cross_entropy,
+                                  norm,       norm_backward,   add_columns,  drop};
 
 }  // namespace
 }  // namespace bridle

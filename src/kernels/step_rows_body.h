@@ -74,7 +74,8 @@ void norm_backward(const NormTask& task) {
     const float share = sum_of(along) * each, inverse = task.inverse[row];
     for (int64_t j = 0; j < task.columns; j += kLanes) {
       const Floats y = load(normal + j), d = of_normal(task, d_out, j);
-      const Floats slope = task.kind == NormLayer::tanh ? d * (1.0F - y * y) : (d - mean - y * share) * inverse;
+      const Floats slope =
+          task.kind == NormLayer::tanh ? d * (1.0F - y * y) : (d - mean - y * share) * inverse;
       const Floats kept = counted(task, load(stream + j) * task.keep + slope, j);
       store(stream + j, kept);
       store(task.copy + row * task.stride + j, kept);

@@ -253,20 +253,18 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
                                         .dropout = dropout_};
   program.add(std::make_unique<FusedAttention>(program, attention));
   program.add(std::make_unique<FusedLinear>(
-      program,
-      FusedLinearOptions{
-          .weights = {output_.weight()},
-          .biases = output_.biases(),
-          .left = FusedWeight::Left::out,
-          .in = {.values = attention.out, .gradient = attention.d_out},
-          .factor = end.share,
-          .scale = static_cast<float>(output_scale_.value()),
-          .learned_scale = output_scale_.learned(),
-          .out = end.out,
-          .d_out = end.d_out,
-          .stream = end.stream,
-          .keep = end.keep,
-          .dropout = dropout_}));
+      program, FusedLinearOptions{.weights = {output_.weight()},
+                                  .biases = output_.biases(),
+                                  .left = FusedWeight::Left::out,
+                                  .in = {.values = attention.out, .gradient = attention.d_out},
+                                  .factor = end.share,
+                                  .scale = static_cast<float>(output_scale_.value()),
+                                  .learned_scale = output_scale_.learned(),
+                                  .out = end.out,
+                                  .d_out = end.d_out,
+                                  .stream = end.stream,
+                                  .keep = end.keep,
+                                  .dropout = dropout_}));
 }
 
 Bound Attention::bound(const Bound& in, Walk& walk) const {

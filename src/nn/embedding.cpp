@@ -34,8 +34,10 @@ at::Tensor Embedding::add_positions(const at::Tensor& x, int64_t first) const {
 
 void Embedding::check_length(int64_t tokens) const {
   if (positions_ && tokens > positions_->tensor.size(0))
-    throw InputError("forward", fmt::format("a sequence must have at most the {} tokens that positions were learned for, got {}",
-                                            positions_->tensor.size(0), tokens));
+    throw InputError(
+        "forward",
+        fmt::format("a sequence must have at most the {} tokens that positions were learned for, got {}",
+                    positions_->tensor.size(0), tokens));
 }
 
 void Embedding::fuse(FusedProgram& program, FusedBuffer stream, FusedBuffer copy, double dropout) const {

@@ -33,28 +33,26 @@ void FeedForward::fuse(FusedProgram& program, const FusedValue& in, const FusedE
   const int64_t inner = up_.weight().tensor.size(0);
   const FusedBuffer active = program.matrix(inner), d_active = program.matrix(inner),
                     slope = program.matrix(inner);
-  program.add(std::make_unique<FusedLinear>(
-      program, FusedLinearOptions{.weights = {up_.weight()},
-                                  .biases = up_.biases(),
-                                  .in = in,
-                                  .out = active,
-                                  .d_out = d_active,
-                                  .slope = slope,
-                                  .activation = activation_.kind(),
-                                  .share = activation_.share()}));
+  program.add(std::make_unique<FusedLinear>(program, FusedLinearOptions{.weights = {up_.weight()},
+                                                                        .biases = up_.biases(),
+                                                                        .in = in,
+                                                                        .out = active,
+                                                                        .d_out = d_active,
+                                                                        .slope = slope,
+                                                                        .activation = activation_.kind(),
+                                                                        .share = activation_.share()}));
   program.add(std::make_unique<FusedLinear>(
       program,
-      FusedLinearOptions{
-          .weights = {down_.weight()},
-          .biases = down_.biases(),
-          .left = FusedWeight::Left::out,
-          .in = activated(active, d_active, slope, activation_.kind(), activation_.share()),
-          .factor = end.share,
-          .out = end.out,
-          .d_out = end.d_out,
-          .stream = end.stream,
-          .keep = end.keep,
-          .dropout = dropout_}));
+      FusedLinearOptions{.weights = {down_.weight()},
+                         .biases = down_.biases(),
+                         .left = FusedWeight::Left::out,
+                         .in = activated(active, d_active, slope, activation_.kind(), activation_.share()),
+                         .factor = end.share,
+                         .out = end.out,
+                         .d_out = end.d_out,
+                         .stream = end.stream,
+                         .keep = end.keep,
+                         .dropout = dropout_}));
 }
 
 Enclosure FeedForward::enclose(const Enclosure& x, ErrorWalk& walk) const {

@@ -98,7 +98,8 @@ void FusedAttention::read_tables() {
   for (int64_t head = 0; head < options_.heads.heads; ++head) {
     const float* from = static_cast<const float*>(table.data_ptr()) + head * offsets;
     float* to = bias_.data() + head * 2 * rows_;
-    for (int64_t offset = 0; offset < rows_; ++offset) to[rows_ - 1 - offset] = from[std::min(offset, offsets - 1)];
+    for (int64_t offset = 0; offset < rows_; ++offset)
+      to[rows_ - 1 - offset] = from[std::min(offset, offsets - 1)];
   }
 }
 

@@ -32,11 +32,11 @@ class FusedRope : public FusedOperation {
 
 struct FusedAttentionOptions {
   FusedHeads heads = {};
-  float scale = 1.0F;                        // of logits
-  std::optional<Param> position_bias = {};   // [heads, offsets]
-  FusedBuffer out = {}, d_out = {};          // heads side by side
-  FusedBuffer log_sums = {};                 // floats, one per head and row
-  double dropout = 0.0;                      // of the weights
+  float scale = 1.0F;                       // of logits
+  std::optional<Param> position_bias = {};  // [heads, offsets]
+  FusedBuffer out = {}, d_out = {};         // heads side by side
+  FusedBuffer log_sums = {};                // floats, one per head and row
+  double dropout = 0.0;                     // of the weights
 };
 
 class FusedAttention : public FusedOperation {

@@ -67,7 +67,8 @@ void FusedEmbedding::backward(FusedGroup& group, const FusedPart& part) const {
   const Team& team = group.team();
   const int64_t length = group.shape().length, rows = group.shape().rows;
   float* stream = group.floats(options_.stream);
-  team.each(part.rows, [&](int64_t row, int) { drop(group, part.first + row, stream + (part.first + row) * width_); });
+  team.each(part.rows,
+            [&](int64_t row, int) { drop(group, part.first + row, stream + (part.first + row) * width_); });
   float* sums = group.sums_at(sums_);
   float* positions = options_.positions ? group.sums_at(positions_sums_) : nullptr;
   team.each(team.threads() == 1 ? 1 : width_ / kBlock, [&](int64_t item, int) {

@@ -27,7 +27,8 @@ class FusedEmbedding : public FusedOperation {
   void gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const override;
 
  private:
-  void drop(const FusedGroup& group, int64_t row, float* x) const;  // what dropout drops of a row of the stream
+  void drop(const FusedGroup& group, int64_t row,
+            float* x) const;  // what dropout drops of a row of the stream
   FusedEmbeddingOptions options_;
   size_t table_place_;
   size_t positions_place_ = 0;

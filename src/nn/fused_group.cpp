@@ -79,7 +79,8 @@ FusedGroup::FusedGroup(const FusedProgram& program, const FusedShape& shape, Tea
 FusedMatrix FusedGroup::matrix(FusedBuffer buffer) const {
   const auto i = static_cast<size_t>(buffer.index);
   const int64_t columns = program_.buffers()[i].columns;
-  return {reinterpret_cast<Bfloat16*>(buffers_ + layout_.offsets[i]), columns, FusedMatrix::stride_of(columns)};
+  return {reinterpret_cast<Bfloat16*>(buffers_ + layout_.offsets[i]), columns,
+          FusedMatrix::stride_of(columns)};
 }
 
 float* FusedGroup::floats(FusedBuffer buffer) const {

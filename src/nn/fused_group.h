@@ -66,13 +66,14 @@ class FusedGroup {
   };
   Loss run(const FusedInputs& inputs, int64_t count, FusedSums* sums);
 
-  void start();  // a new batch
+  void start();                                          // a new batch
   double forward_seconds = 0.0, backward_seconds = 0.0;  // since then
 
   // ---- For operations
   FusedMatrix matrix(FusedBuffer buffer) const;
   float* floats(FusedBuffer buffer) const;
-  LinearTask task_for(const FusedValue& value, float factor) const;  // a product that gives the value's gradient
+  LinearTask task_for(const FusedValue& value,
+                      float factor) const;  // a product that gives the value's gradient
   const FusedInputs& inputs() const { return inputs_; }
   const FusedShape& shape() const { return shape_; }
   const FusedProducts& products() const { return products_; }

@@ -53,7 +53,9 @@ void FusedLinear::read_tables() {
   }
 }
 
-FusedDrop FusedLinear::drop(const FusedGroup& group) const { return group.drop(options_.dropout, dropout_call_); }
+FusedDrop FusedLinear::drop(const FusedGroup& group) const {
+  return group.drop(options_.dropout, dropout_call_);
+}
 
 int64_t FusedLinear::drop_row(const FusedGroup& group, int64_t row) const {
   return group.inputs().sequence * group.shape().rows + row;
@@ -79,8 +81,8 @@ void FusedLinear::forward(FusedGroup& group, const FusedPart& part) const {
     task.drop_scale = drops.scale;
     task.drop_row = drop_row(group, 0);
   }
-  group.products().linear(weight_, FusedProducts::Way::forward, group.matrix(options_.in.values), task, part.first,
-                          part.rows);
+  group.products().linear(weight_, FusedProducts::Way::forward, group.matrix(options_.in.values), task,
+                          part.first, part.rows);
 }
 
 void FusedLinear::backward(FusedGroup& group, const FusedPart& part) const {
@@ -103,13 +105,15 @@ void FusedLinear::backward(FusedGroup& group, const FusedPart& part) const {
     });
   }
   if (!options_.in.gradient) return;
-  group.products().linear(weight_, FusedProducts::Way::backward, drops.threshold != 0 ? group.matrix(d_kept_) : d_out,
+  group.products().linear(weight_, FusedProducts::Way::backward,
+                          drops.threshold != 0 ? group.matrix(d_kept_) : d_out,
                           group.task_for(options_.in, factor_), part.first, part.rows);
 }
 
 void FusedLinear::add_gradients(FusedGroup& group) const {
   const bool drops = drop(group).threshold != 0;
-  const FusedMatrix in = group.matrix(options_.in.values), d_out = group.matrix(drops ? d_kept_ : options_.d_out);
+  const FusedMatrix in = group.matrix(options_.in.values),
+                    d_out = group.matrix(drops ? d_kept_ : options_.d_out);
   const bool in_is_left = options_.left == FusedWeight::Left::in;
   group.products().add_gradient(in_is_left ? in : d_out, in_is_left ? d_out : in, group.rows(),
                                 group.sums_at(sums_), !group.sums()->empty);
@@ -129,7 +133,8 @@ void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::T
   }
   for (size_t i = 0; i < bias_places_.size(); ++i) {
     at::Tensor& bias = results[bias_places_[i]] = at::zeros_like(options_.biases[i].tensor.detach());
-    slots.add_rows(bias_sums_, weight_.out(), options_.factor * mean, bias.unsqueeze(0), weight_.first_row(i));
+    slots.add_rows(bias_sums_, weight_.out(), options_.factor * mean, bias.unsqueeze(0),
+                   weight_.first_row(i));
   }
 }
 

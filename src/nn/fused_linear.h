@@ -11,7 +11,7 @@ namespace bridle {
 
 struct FusedLinearOptions {
   std::vector<Param> weights = {};
-  std::vector<Param> biases = {};  // one per weight, or none
+  std::vector<Param> biases = {};                  // one per weight, or none
   FusedWeight::Left left = FusedWeight::Left::in;  // the narrower side, as a rule
   FusedValue in = {};
   float factor = 1.0F;
@@ -21,10 +21,10 @@ struct FusedLinearOptions {
   FusedBuffer out = {}, d_out = {};  // bfloat16, and its gradient
   FusedBuffer slope = {};            // through an activation: its slopes
   ActivationKind activation = ActivationKind::relu;
-  float share = 1.0F;        // of the activation
-  FusedBuffer stream = {};   // added to keep·stream; `out` is a copy of that
+  float share = 1.0F;       // of the activation
+  FusedBuffer stream = {};  // added to keep·stream; `out` is a copy of that
   float keep = 0.0F;
-  double dropout = 0.0;      // with a stream: of what is added
+  double dropout = 0.0;  // with a stream: of what is added
 };
 
 class FusedLinear : public FusedOperation {
@@ -57,6 +57,7 @@ class FusedLinear : public FusedOperation {
 void add_columns(FusedGroup& group, const FusedMatrix& left, float* sums, const FusedMatrix* right = nullptr);
 
 // What an activation gives, as the next product sees it.
-FusedValue activated(FusedBuffer values, FusedBuffer gradient, FusedBuffer slope, ActivationKind kind, float share);
+FusedValue activated(FusedBuffer values, FusedBuffer gradient, FusedBuffer slope, ActivationKind kind,
+                     float share);
 
 }  // namespace bridle

@@ -20,7 +20,8 @@ constexpr int64_t kLogitElements = 1 << 26;  // of a chunk of logits
 
 FusedLoss::FusedLoss(FusedProgram& program, FusedLossOptions options)
     : options_(std::move(options)),
-      weight_({options_.head.tensor}, options_.left, options_.outputs, static_cast<bool>(options_.in.gradient)),
+      weight_({options_.head.tensor}, options_.left, options_.outputs,
+              static_cast<bool>(options_.in.gradient)),
       head_place_(program.place_of(options_.head)),
       scale_(options_.scale),
       sums_(program.sums(weight_.sums(), /*from_zero=*/false)) {
@@ -33,8 +34,7 @@ FusedLoss::FusedLoss(FusedProgram& program, FusedLossOptions options)
 
 FusedOperation::Uses FusedLoss::uses() const {
   const FusedValue& in = options_.in;
-  return {.forward = {in.values},
-          .backward = {in.values, in.gradient, in.slope, in.stream}};
+  return {.forward = {in.values}, .backward = {in.values, in.gradient, in.slope, in.stream}};
 }
 
 int64_t FusedLoss::chunk_rows(int64_t rows) const {
@@ -61,7 +61,8 @@ void FusedLoss::cross_entropy(FusedGroup& group, const Chunk& chunk) const {
   const size_t biases = bias_.size();
   std::vector<LossTask> tasks;
   std::vector<float> d_bias;  // of each task, added up in their order
-  if (group.sums() != nullptr) d_bias.assign(static_cast<size_t>((chunk.rows + kBlock - 1) / kBlock) * biases, 0.0F);
+  if (group.sums() != nullptr)
+    d_bias.assign(static_cast<size_t>((chunk.rows + kBlock - 1) / kBlock) * biases, 0.0F);
   for (int64_t row = chunk.top; row < chunk.top + chunk.rows; row += kBlock) {
     const int64_t sequence = row / shape.rows, position = row % shape.rows;
     tasks.push_back({.logits = chunk.logits + (row - chunk.top) * columns,
@@ -77,9 +78,8 @@ void FusedLoss::cross_entropy(FusedGroup& group, const Chunk& chunk) const {
                      .gradient = group.sums() == nullptr ? nullptr : chunk.d_logits.row(row - chunk.top),
                      .gradient_stride = chunk.d_logits.stride});
   }
-  group.team().each(std::ssize(tasks), [&](int64_t i, int) {
-    group.kernels().cross_entropy(tasks[static_cast<size_t>(i)]);
-  });
+  group.team().each(std::ssize(tasks),
+                    [&](int64_t i, int) { group.kernels().cross_entropy(tasks[static_cast<size_t>(i)]); });
   for (const LossTask& task : tasks) {
     group.add_loss(task.loss, task.hits);
     if (!group.wants_statistics() || task.tokens == 0) continue;
@@ -117,15 +117,15 @@ void FusedLoss::forward(FusedGroup& group, const FusedPart& part) const {
                                                 Arena::size_of<float>(rows * columns));
   const FusedMatrix in = group.matrix(options_.in.values);
   for (int64_t top = 0; top < group.rows(); top += rows) {
-    const Chunk chunk{top, std::min(rows, group.rows() - top), logits,
+    const Chunk chunk{top,
+                      std::min(rows, group.rows() - top),
+                      logits,
                       {gradients, columns, FusedMatrix::stride_of(columns)}};
     const FusedMatrix seen{in.row(top), in.columns, in.stride};
-    group.products().linear(weight_, FusedProducts::Way::forward, seen,
-                            {.epilogue = Epilogue::logits,
-                             .factor = scale_,
-                             .stream = logits,
-                             .stream_stride = columns},
-                            0, chunk.rows);
+    group.products().linear(
+        weight_, FusedProducts::Way::forward, seen,
+        {.epilogue = Epilogue::logits, .factor = scale_, .stream = logits, .stream_stride = columns}, 0,
+        chunk.rows);
     cross_entropy(group, chunk);
     if (group.sums() != nullptr) back(group, chunk);
   }

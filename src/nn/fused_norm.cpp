@@ -127,8 +127,8 @@ void FusedStatistics::forward(FusedGroup& group, const FusedPart& part) const {
   if (!group.wants_statistics()) return;
   const int64_t rows = group.shape().rows;
   for (int64_t sequence = part.sequence; sequence < part.sequence + part.count; ++sequence) {
-    const auto seen = largest_of(group.floats(stream_) + sequence * rows * padded(size_), group.shape().length,
-                                 padded(size_), size_);
+    const auto seen = largest_of(group.floats(stream_) + sequence * rows * padded(size_),
+                                 group.shape().length, padded(size_), size_);
     group.record(name_, seen.largest_rms, seen.largest_entry);
   }
 }

@@ -18,7 +18,8 @@ void check_range(const char* what, const at::Tensor& ids, int64_t end) {
   const auto* values = static_cast<const int64_t*>(ids.data_ptr());
   const int64_t* last = values + ids.numel();
   const int64_t* bad = std::find_if(values, last, [end](int64_t v) { return v < 0 || v >= end; });
-  if (bad != last) throw InputError("forward", fmt::format("{} must be from 0 to {}, got {}", what, end - 1, *bad));
+  if (bad != last)
+    throw InputError("forward", fmt::format("{} must be from 0 to {}, got {}", what, end - 1, *bad));
 }
 
 }  // namespace
@@ -28,9 +29,10 @@ LossAndGradients FusedPass::run_tokens(const at::Tensor& tokens, const at::Tenso
                                        bool gradients) {
   if (tokens.dim() != 2 || tokens.numel() == 0 || targets.sizes() != tokens.sizes() ||
       tokens.scalar_type() != at::kLong || targets.scalar_type() != at::kLong)
-    throw InputError("forward",
-                     fmt::format("tokens and targets must both be [B, T] of int64 and not empty, got [{}] and [{}]",
-                                 fmt::join(tokens.sizes(), ", "), fmt::join(targets.sizes(), ", ")));
+    throw InputError(
+        "forward",
+        fmt::format("tokens and targets must both be [B, T] of int64 and not empty, got [{}] and [{}]",
+                    fmt::join(tokens.sizes(), ", "), fmt::join(targets.sizes(), ", ")));
   const at::Tensor inputs = tokens.contiguous(), labels = targets.contiguous();
   check_range("a token", inputs, vocabulary);
   check_range("a target", labels, shape.outputs);
@@ -91,8 +93,8 @@ void FusedPass::prepare(const FusedShape& shape, const Team& team, bool gradient
   program_->pack(team);
 }
 
-LossAndGradients FusedPass::run(const FusedShape& shape, const InputsAt& inputs, double targets,
-                                Pass& pass, bool with_gradients) {
+LossAndGradients FusedPass::run(const FusedShape& shape, const InputsAt& inputs, double targets, Pass& pass,
+                                bool with_gradients) {
   const std::lock_guard lock(mutex_);
   const auto start = Clock::now();
   const Team team = team_of_all();

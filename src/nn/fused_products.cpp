@@ -24,7 +24,7 @@ FusedProducts::FusedProducts(const StepKernels& kernels, Team team, int64_t most
 }
 
 void FusedProducts::linear(const FusedWeight& weight, Way way, const FusedMatrix& left, LinearTask task,
-                      int64_t first, int64_t rows) const {
+                           int64_t first, int64_t rows) const {
   const int64_t depth = way == Way::forward ? weight.in() : weight.out();
   const int64_t blocks = (way == Way::forward ? weight.out() : weight.in()) / kBlock;
   const int64_t chunk = std::clamp<int64_t>(kChunkBytes / (2 * depth * kBlock), 1, blocks);
@@ -50,7 +50,7 @@ void FusedProducts::linear(const FusedWeight& weight, Way way, const FusedMatrix
 }
 
 void FusedProducts::add_gradient(const FusedMatrix& left, const FusedMatrix& right, int64_t rows, float* out,
-                            bool add) const {
+                                 bool add) const {
   const int64_t left_blocks = left.columns / kBlock;
   for (int64_t top = 0; top < rows; top += kGradientDepth) {
     const int64_t depth = std::min(kGradientDepth, rows - top), steps = depth / amx::kStep;

@@ -7,9 +7,10 @@
 namespace bridle {
 namespace {
 
-constexpr int64_t kOwnTokens = 512;     // of a group that one thread works on: its activations stay near
-constexpr int64_t kSharedTokens = 4096;  // of a group that all work on: as many for each reading of large weights
-constexpr int64_t kLeastGroups = 8;     // so that no thread waits long for the last one
+constexpr int64_t kOwnTokens = 512;  // of a group that one thread works on: its activations stay near
+constexpr int64_t kSharedTokens =
+    4096;                            // of a group that all work on: as many for each reading of large weights
+constexpr int64_t kLeastGroups = 8;  // so that no thread waits long for the last one
 constexpr int64_t kSlots = 4;
 constexpr int64_t kMostSums = int64_t{64} << 20U;  // bytes of a slot; above, one slot has to do
 

@@ -27,10 +27,10 @@ struct FusedValue {
   FusedBuffer values = {};
   FusedBuffer gradient = {};  // none: nobody asks for it
   Epilogue epilogue = Epilogue::store;
-  float gain = 1.0F;          // the gradient is this times the product
-  FusedBuffer slope = {};     // times, unsort: of the activation that made it
-  FusedBuffer stream = {};    // residual: float32, where the gradient is added
-  float keep = 0.0F;          // residual: of what is in the stream so far
+  float gain = 1.0F;        // the gradient is this times the product
+  FusedBuffer slope = {};   // times, unsort: of the activation that made it
+  FusedBuffer stream = {};  // residual: float32, where the gradient is added
+  float keep = 0.0F;        // residual: of what is in the stream so far
 };
 
 // Where a branch ends: stream = keep·stream + share·branch, with a copy of it.
@@ -80,14 +80,15 @@ class FusedOperation {
   virtual int64_t scratch(const FusedShape& /*shape*/) const { return 0; }         // bytes, for the group
 
   virtual void set_rows(FusedProgram& /*program*/, int64_t /*rows*/) {}  // of a sequence: tables of positions
-  virtual void read_tables() {}               // small weights as they are now
+  virtual void read_tables() {}                                          // small weights as they are now
 
   virtual void forward(FusedGroup& group, const FusedPart& part) const = 0;
   virtual void backward(FusedGroup& group, const FusedPart& part) const = 0;
   virtual void add_gradients(FusedGroup& /*group*/) const {}  // of matrices, over all rows
 
   // Sums become gradients: results[i] belongs to the model's params[i] and is undefined until an operation has written it.
-  virtual void gradients(const FusedSlots& /*slots*/, float /*mean*/, std::span<at::Tensor> /*results*/) const {}
+  virtual void gradients(const FusedSlots& /*slots*/, float /*mean*/,
+                         std::span<at::Tensor> /*results*/) const {}
 };
 
 // Floats of a slot that an operation adds gradients to.
@@ -101,10 +102,13 @@ class FusedProgram {
       : params_(params), kernels_(kernels) {}
 
   // ---- Building
-  FusedBuffer matrix(int64_t columns);   // bfloat16; columns are padded
-  FusedBuffer floats(int64_t columns);   // float32
-  FusedSumsPlace sums(int64_t count, bool from_zero);  // from_zero: cleared at a step's beginning, else overwritten
-  void resize_sums(FusedSumsPlace place, int64_t count) { sums_[static_cast<size_t>(place.index)].count = count; }
+  FusedBuffer matrix(int64_t columns);  // bfloat16; columns are padded
+  FusedBuffer floats(int64_t columns);  // float32
+  FusedSumsPlace sums(int64_t count,
+                      bool from_zero);  // from_zero: cleared at a step's beginning, else overwritten
+  void resize_sums(FusedSumsPlace place, int64_t count) {
+    sums_[static_cast<size_t>(place.index)].count = count;
+  }
   size_t place_of(const Param& param) const;  // among the model's params
   template <class Operation>
   void add(std::unique_ptr<Operation> operation) {
@@ -128,7 +132,9 @@ class FusedProgram {
     size_t begin, end;  // operations
   };
   const std::vector<Segment>& forward_segments() const { return forward_; }
-  const std::vector<Segment>& backward_segments() const { return backward_; }  // in the order of the way there
+  const std::vector<Segment>& backward_segments() const {
+    return backward_;
+  }  // in the order of the way there
 
   struct BufferInfo {
     int64_t columns;

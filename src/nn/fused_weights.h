@@ -26,9 +26,9 @@ class FusedWeight {
   Left left() const { return left_; }
   int64_t left_columns() const { return left_ == Left::in ? in_ : out_; }
   int64_t first_row(size_t part) const { return starts_[part]; }  // of a part, among the padded outputs
-  const uint32_t* forward() const { return forward_; }    // lines are outputs
-  const uint32_t* backward() const { return backward_; }  // lines are inputs
-  int64_t sums() const { return in_ * out_; }             // floats of a slot
+  const uint32_t* forward() const { return forward_; }            // lines are outputs
+  const uint32_t* backward() const { return backward_; }          // lines are inputs
+  int64_t sums() const { return in_ * out_; }                     // floats of a slot
 
   int64_t bytes() const;
   void take(Arena& arena);

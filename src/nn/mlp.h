@@ -18,8 +18,8 @@ class Mlp : public Model {
   at::Tensor embed(const at::Tensor& pixels, Pass& pass) const override { return pixels.to(pass.dtype); }
   at::Tensor forward_from(const at::Tensor& pixels, Pass& pass) const override;
   std::string why_not_fused(const Pass& pass) const override;
-  std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
-                                             Pass& pass, bool gradients) const override;
+  std::optional<LossAndGradients> fused_loss(const at::Tensor& pixels, const at::Tensor& targets, Pass& pass,
+                                             bool gradients) const override;
   std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& pixels, ErrorWalk& walk) const override;

@@ -34,15 +34,14 @@ std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) con
     const int64_t size = weight.tensor.size(0);
     const FusedBuffer out = program->matrix(size), d_out = program->matrix(size),
                       slope = program->matrix(size);
-    program->add(std::make_unique<FusedLinear>(*program,
-                                               FusedLinearOptions{.weights = {weight},
-                                                                  .left = FusedWeight::Left::out,
-                                                                  .in = x,
-                                                                  .out = out,
-                                                                  .d_out = d_out,
-                                                                  .slope = slope,
-                                                                  .activation = activation_.kind(),
-                                                                  .share = activation_.share()}));
+    program->add(std::make_unique<FusedLinear>(*program, FusedLinearOptions{.weights = {weight},
+                                                                            .left = FusedWeight::Left::out,
+                                                                            .in = x,
+                                                                            .out = out,
+                                                                            .d_out = d_out,
+                                                                            .slope = slope,
+                                                                            .activation = activation_.kind(),
+                                                                            .share = activation_.share()}));
     x = activated(out, d_out, slope, activation_.kind(), activation_.share());
   }
   program->cut_forward();
@@ -60,7 +59,8 @@ std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) con
 std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                                 Pass& pass, bool gradients) const {
   if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
-  std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
+  std::call_once(fused_made_,
+                 [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
   return fused_->run_vectors(pixels, targets, shape(), pass, gradients);
 }
 

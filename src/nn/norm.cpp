@@ -47,8 +47,9 @@ at::Tensor Norm::forward(const at::Tensor& x) const {
 FusedValue Norm::fuse(FusedProgram& program, const FusedValue& in) const {
   if (kind_ == NormLayer::none) return in;
   auto norm = std::make_unique<FusedNorm>(
-      program, FusedNormOptions{
-                   .kind = kind_, .epsilon = epsilon_, .size = size_, .gain = gain_, .bias = bias_, .in = in});
+      program,
+      FusedNormOptions{
+          .kind = kind_, .epsilon = epsilon_, .size = size_, .gain = gain_, .bias = bias_, .in = in});
   const FusedValue value = norm->value();
   program.add(std::move(norm));
   return value;

@@ -19,8 +19,8 @@ Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& 
     --weights.mlp_residuals_after;
     Norm mlp_norm(options, weights, name + ".post_attention_layernorm");
     FeedForward mlp(options, weights, name + ".mlp");
-    blocks_.push_back({name, attention_norm, attention, Residual(options.residual, options.attention_alpha), mlp_norm,
-                       mlp, Residual(options.residual, options.mlp_alpha)});
+    blocks_.push_back({name, attention_norm, attention, Residual(options.residual, options.attention_alpha),
+                       mlp_norm, mlp, Residual(options.residual, options.mlp_alpha)});
   }
   norm_ = std::make_unique<Norm>(options, weights, "model.norm");
   if (!options.tie_embeddings)

@@ -24,8 +24,8 @@ class Transformer : public Model {
   }
   at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const override;
   std::string why_not_fused(const Pass& pass) const override;
-  std::optional<LossAndGradients> fused_loss(const at::Tensor& tokens, const at::Tensor& targets,
-                                             Pass& pass, bool gradients) const override;
+  std::optional<LossAndGradients> fused_loss(const at::Tensor& tokens, const at::Tensor& targets, Pass& pass,
+                                             bool gradients) const override;
   std::unique_ptr<FusedProgram> fused_program(const StepKernels& kernels) const;
   Bound bound(const UpperBound& domain, Walk& walk) const override;
   LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const override;

@@ -43,11 +43,8 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
     program->add(std::make_unique<FusedStatistics>(name, stream, size));
   };
   const auto point = [&](float keep) {  // the stream as it is, for a branch or the head
-    return FusedValue{.values = copy,
-                      .gradient = d_copy,
-                      .epilogue = Epilogue::residual,
-                      .stream = stream,
-                      .keep = keep};
+    return FusedValue{
+        .values = copy, .gradient = d_copy, .epilogue = Epilogue::residual, .stream = stream, .keep = keep};
   };
   embedding_->fuse(*program, stream, copy, options_.dropout);
   observe("model.embed_tokens");
@@ -87,7 +84,8 @@ std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens
                                                         Pass& pass, bool gradients) const {
   if (!can_fuse(pass)) return std::nullopt;
   if (tokens.dim() == 2) embedding_->check_length(tokens.size(1));
-  std::call_once(fused_made_, [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
+  std::call_once(fused_made_,
+                 [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
   return fused_->run_tokens(tokens, targets, shape(), options_.vocab_size, pass, gradients);
 }
 

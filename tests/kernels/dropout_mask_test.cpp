@@ -21,7 +21,8 @@ TEST(DropoutMask, DropsTheShareThatItIsToldTo) {
     for (const int64_t dim : {0, 1}) {
       const at::Tensor means = kept.view({400, 256}).mean(dim);
       const double count = dim == 0 ? 400.0 : 256.0;
-      EXPECT_LT(means.sub(1.0 - share).abs().max().item<double>(), 5.5 * std::sqrt(share * (1.0 - share) / count));
+      EXPECT_LT(means.sub(1.0 - share).abs().max().item<double>(),
+                5.5 * std::sqrt(share * (1.0 - share) / count));
     }
   }
 }

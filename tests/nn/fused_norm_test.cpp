@@ -45,7 +45,8 @@ TEST(FusedNorm, KernelsAgreeWithLibTorchThereAndBack) {
       const at::Tensor stream = at::zeros({kRows, kColumns}, at::kFloat);
       stream.narrow(1, 0, kSize).copy_(x.detach());
       const auto matrix = [] { return at::zeros({kRows, kStride}, at::kBFloat16); };
-      const at::Tensor normal = matrix(), out = matrix(), copy = matrix(), inverse = at::zeros({kRows}, at::kFloat);
+      const at::Tensor normal = matrix(), out = matrix(), copy = matrix(),
+                       inverse = at::zeros({kRows}, at::kFloat);
       const auto bits = [](const at::Tensor& t) { return static_cast<Bfloat16*>(t.data_ptr()); };
       const auto floats = [](const at::Tensor& t) { return static_cast<float*>(t.data_ptr()); };
       NormTask task{.kind = kind,

@@ -62,7 +62,8 @@ TEST(FusedProgram, BuffersOfOneTimeAreApart) {
       }
     };
     for (const auto& segment : program->forward_segments()) collect(segment, false);
-    for (auto s = program->backward_segments().rbegin(); gradients && s != program->backward_segments().rend(); ++s)
+    for (auto s = program->backward_segments().rbegin();
+         gradients && s != program->backward_segments().rend(); ++s)
       collect(*s, true);
     std::vector<int> live;
     for (size_t time = 0; time < used.size(); ++time) {

@@ -250,7 +250,9 @@ TEST(TransformerFused, IsTakenForBfloat16Passes) {
   const TransformerOptions options = cases()[0].options;
   const Tokens tokens = some_tokens(options, 2, 32);
   const auto model = trained_like(options);
-  const auto has_one = [&](Pass pass) { return model->fused_loss(tokens.in, tokens.out, pass, true).has_value(); };
+  const auto has_one = [&](Pass pass) {
+    return model->fused_loss(tokens.in, tokens.out, pass, true).has_value();
+  };
   EXPECT_TRUE(has_one({.dtype = at::kBFloat16}));
   EXPECT_TRUE(has_one({.dtype = at::kBFloat16, .margin = 0.5}));
   EXPECT_FALSE(has_one({.dtype = at::kFloat}));
@@ -282,7 +284,8 @@ TEST(TransformerFused, DropsOtherEntriesInEveryUse) {
   const Tokens tokens = some_tokens(options, 8, 32);
   Pass pass{.dtype = at::kBFloat16, .training = true, .dropout = {.seed = 1, .stream = Stream::dropout}};
   const double first = model->fused_loss(tokens.in, tokens.out, pass, false)->loss;
-  EXPECT_EQ(pass.dropout_calls, 1U + 3U * 2U);  // the embedding; weights, attention and feed-forward of each block
+  EXPECT_EQ(pass.dropout_calls,
+            1U + 3U * 2U);  // the embedding; weights, attention and feed-forward of each block
   const double second = model->fused_loss(tokens.in, tokens.out, pass, false)->loss;
   EXPECT_GT(std::abs(first - second), 1e-4);
   pass.dropout_calls = 0;
