@@ -11,12 +11,25 @@
 namespace bridle {
 namespace {
 
+void refuse(bool condition, const char* what) {
+  if (condition)
+    throw InputError("paper formula",
+                     fmt::format("it is not defined for a model with {}; the sound bound is", what));
+}
+
+// Between the layers of an MLP nothing is divided.
+void check_defined(const MlpOptions& options) {
+  switch (options.activation) {
+    case ActivationKind::relu:
+    case ActivationKind::maxmin:
+      return;
+    case ActivationKind::gelu:
+    case ActivationKind::gelu_tanh:
+      refuse(true, "GeLU that is not divided by its slope");
+  }
+}
+
 void check_defined(const TransformerOptions& options) {
-  const auto refuse = [](bool condition, const char* what) {
-    if (condition)
-      throw InputError("paper formula",
-                       fmt::format("it is not defined for a model with {}; the sound bound is", what));
-  };
   refuse(options.norm != NormLayer::none, "norm layers");
   refuse(options.residual != ResidualKind::convex, "plain residuals");
   refuse(options.bias, "biases");
@@ -37,7 +50,7 @@ UpperBound through_residual(double alpha, const UpperBound& branch) {
 
 // The scalars of a model that the formula knows.
 struct Scalars {
-  explicit Scalars(const MlpOptions& options) : final_scale(options.final_scale) {}
+  explicit Scalars(const MlpOptions& options) : final_scale(options.final_scale) { check_defined(options); }
   explicit Scalars(const TransformerOptions& options)
       : softmax_scale(options.softmax_scale),
         attention_output_scale(options.attention_output_scale),

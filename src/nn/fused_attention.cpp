@@ -12,6 +12,12 @@ namespace {
 
 constexpr int64_t kPartRows = 256;  // that a member takes at once
 
+// Columns that no head writes: memory is shared, so something else may stand there, which a product would multiply by zero.
+void clear_columns(const FusedMatrix& matrix, int64_t begin, int64_t end, int64_t first, int64_t rows) {
+  for (int64_t row = first; begin < end && row < first + rows; ++row)
+    std::fill(matrix.row(row) + begin, matrix.row(row) + end, Bfloat16{0});
+}
+
 }  // namespace
 
 void FusedRope::set_rows(FusedProgram& /*program*/, int64_t rows) {
@@ -132,6 +138,8 @@ AttentionTask FusedAttention::task(const FusedGroup& group, int64_t sequence, in
 
 void FusedAttention::forward(FusedGroup& group, const FusedPart& part) const {
   const int64_t heads = options_.heads.heads;
+  const FusedMatrix out = group.matrix(options_.out);
+  clear_columns(out, heads * options_.heads.head_size, out.columns, part.first, part.rows);
   group.team().each(part.count * heads, [&](int64_t item, int member) {
     AttentionTask own = task(group, part.sequence + item / heads, item % heads);
     own.scratch = group.member_scratch(member);
@@ -143,7 +151,10 @@ void FusedAttention::forward(FusedGroup& group, const FusedPart& part) const {
 void FusedAttention::backward(FusedGroup& group, const FusedPart& part) const {
   const FusedHeads& h = options_.heads;
   const FusedMatrix d_qkv = group.matrix(h.d_qkv), d_out = group.matrix(options_.d_out);
-  const int64_t together = h.heads / h.kv_heads;
+  const int64_t together = h.heads / h.kv_heads, kv_size = h.kv_heads * h.head_size;
+  clear_columns(d_qkv, h.heads * h.head_size, h.key_column, part.first, part.rows);
+  clear_columns(d_qkv, h.key_column + kv_size, h.value_column, part.first, part.rows);
+  clear_columns(d_qkv, h.value_column + kv_size, d_qkv.columns, part.first, part.rows);
   group.team().each(h.kv_heads, [&](int64_t kv_head, int member) {
     for (int64_t sequence = part.sequence; sequence < part.sequence + part.count; ++sequence) {
       for (int64_t head = kv_head * together; head < (kv_head + 1) * together; ++head) {

@@ -14,20 +14,22 @@ namespace {
 
 // A transformer whose weights fill their caps, keys and values head by head.
 struct Capped {
-  explicit Capped(const std::string& apart) : model(make_model(options(), 1)), params(model->params()) {
+  explicit Capped(const std::string& apart, int64_t kv_heads = 4)
+      : model(make_model(options(kv_heads), 1)), params(model->params()) {
     const at::NoGradGuard no_gradients;
     uint64_t seed = 1;
     for (Param& param : params) {
       const bool key_or_value = param.role == Role::key || param.role == Role::value;
       if ((apart != "whole" && key_or_value) || (apart == "qkv" && param.role == Role::query))
-        param.blocks = 4;
+        param.blocks = param.heads;
       caps.push_back(is_table(param.role) ? 1.0 : 0.7 + 0.1 * static_cast<double>(seed % 5));
       param.tensor.copy_(test::normal(param.tensor.sizes(), seed++).mul(3.0));
       seal_(param, caps.back());
     }
   }
-  static TransformerOptions options() {
+  static TransformerOptions options(int64_t kv_heads) {
     TransformerOptions result = test::small_transformer();
+    result.num_key_value_heads = kv_heads;
     result.softmax_scale = 3.0;
     return result;
   }
@@ -39,6 +41,19 @@ struct Capped {
 Bound walked(const Model& model, NormSource& norms) {
   Walk walk(norms);
   return model.bound(model.input_bound(norms), walk);
+}
+
+TEST(NormsOfCaps, HoldForHeadsThatShareKeysAndValues) {
+  for (const int64_t kv_heads : {1, 2}) {
+    for (const char* apart : {"whole", "kv", "qkv"}) {
+      const Capped capped(apart, kv_heads);
+      CapNorms caps(capped.params, capped.caps);
+      const auto measured = measured_norms();
+      const Bound promised = walked(*capped.model, caps), seen = walked(*capped.model, *measured);
+      EXPECT_GE(promised.lipschitz, seen.lipschitz) << apart << " " << kv_heads;
+      EXPECT_GE(promised.activation, seen.activation) << apart << " " << kv_heads;
+    }
+  }
 }
 
 TEST(NormsOfCaps, AreNeverBelowThoseOfWeightsInside) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bridle/error.h"
+#include "file_support.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -91,6 +92,8 @@ TEST(PaperFormula, RefusesModelsThatItIsNotDefinedFor) {
   refused([](TransformerOptions& options) { options.positions = PositionKind::learned; });
   refused([](TransformerOptions& options) { options.learnable_scales = true; });
   refused([](TransformerOptions& options) { options.num_key_value_heads = 2; });
+  const auto gelu = make_model(MlpOptions{.layer_sizes = {4, 3, 2}, .activation = ActivationKind::gelu}, 1);
+  EXPECT_ERROR(paper_formula(*gelu, *measured_norms()), InputError, "GeLU that is not divided by its slope");
 }
 
 }  // namespace

@@ -57,6 +57,11 @@ TEST(MeasuredNorms, OfScaledColumnsAreThoseOfTheProduct) {
 // A head with large values and a small output, and one the other way round: balanced, the bound is what each head can do.
 TEST(MeasuredNorms, BalanceHeadsWhereThatHelps) {
   const auto norms = measured_norms();
+  const auto heads = [](const at::Tensor& tensor, int64_t count) {
+    Param param = weight(tensor);
+    param.heads = count;
+    return param;
+  };
   at::Tensor value = at::zeros({4, 4});
   at::Tensor output = at::zeros({4, 4});
   for (int64_t i = 0; i < 4; ++i) {
@@ -68,14 +73,20 @@ TEST(MeasuredNorms, BalanceHeadsWhereThatHelps) {
            std::hypot(8.0 / scales[0], 1.0 / scales[1]);
   };
   const auto relative = [&](const std::vector<double>& scales) { return price(scales) / price({1.0, 1.0}); };
-  const auto scales = norms->head_scales(weight(value), weight(output), 2, relative);
+  const auto scales = norms->head_scales(heads(value, 2), weight(output), 2, relative);
   ASSERT_EQ(scales.size(), 2U);
   EXPECT_NEAR(price(scales), 8.0 * std::sqrt(2.0), 0.01);
   EXPECT_GT(price({1.0, 1.0}), 5.0 * price(scales));
   const std::vector<double> ones{1.0, 1.0};
-  EXPECT_EQ(norms->head_scales(weight(value), weight(value), 2, relative), ones);
-  EXPECT_EQ(norms->head_scales(weight(at::zeros({4, 4})), weight(output), 2, relative), ones);
-  EXPECT_EQ(norms->head_scales(weight(value), weight(output), 2, [](const auto&) { return 1.0; }), ones);
+  EXPECT_EQ(norms->head_scales(heads(value, 2), weight(value), 2, relative), ones);
+  EXPECT_EQ(norms->head_scales(heads(at::zeros({4, 4}), 2), weight(output), 2, relative), ones);
+  EXPECT_EQ(norms->head_scales(heads(value, 2), weight(output), 2, [](const auto&) { return 1.0; }), ones);
+  // One head of values that serves both: the columns alone decide.
+  const auto shared =
+      norms->head_scales(heads(value.narrow(0, 0, 2), 1), weight(output), 2, [](const auto&) { return 0.5; });
+  ASSERT_EQ(shared.size(), 2U);
+  EXPECT_NEAR(shared[0], std::sqrt(8.0), 1e-3);
+  EXPECT_NEAR(shared[1], 1.0, 1e-3);
 }
 
 TEST(MeasuredNorms, RefuseWhatHasNoNorm) {

@@ -154,6 +154,35 @@ TEST(TransformerModel, RunsInBfloat16CloseToFloat32) {
   EXPECT_LT(a.sub(b).abs().max().item<double>(), 0.05 * a.abs().max().item<double>());
 }
 
+// Query heads that share keys and values are a model whose weights of keys and values repeat a head's rows, whole or in pieces.
+TEST(Transformer, WithGroupedQueriesHasTheLogitsOfOneWithRepeatedRows) {
+  const at::NoGradGuard no_gradients;
+  TransformerOptions options = test::small_transformer();
+  options.bias = true;
+  const auto ordinary = make_model(options, 1, at::kDouble);
+  options.num_key_value_heads = 2;
+  const auto grouped = make_model(options, 1, at::kDouble);
+  randomize_(*grouped, 0.4);
+  for (size_t i = 0; i < grouped->params().size(); ++i) {
+    const at::Tensor from = grouped->params()[i].tensor, to = ordinary->params()[i].tensor;
+    if (from.sizes() == to.sizes()) {
+      to.copy_(from);
+      continue;
+    }
+    for (int64_t h = 0; h < 4; ++h) to.narrow(0, 4 * h, 4).copy_(from.narrow(0, 4 * (h / 2), 4));
+  }
+  const at::Tensor tokens = at::tensor({3, 1, 4, 1, 5, 9, 2, 6}, at::kLong).view({1, 8});
+  Pass whole{.dtype = at::kDouble};
+  const at::Tensor logits = ordinary->forward(tokens, whole);
+  EXPECT_LT(grouped->forward(tokens, whole).sub(logits).abs().max().item<double>(), 1e-12);
+  KeyValueCache cache;
+  Pass pass{.dtype = at::kDouble, .cache = &cache};
+  std::vector<at::Tensor> parts;
+  for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 5}, {5, 1}, {6, 2}})
+    parts.push_back(grouped->forward(tokens.narrow(1, first, count), pass));
+  EXPECT_LT(at::cat(parts, 1).sub(logits).abs().max().item<double>(), 1e-12);
+}
+
 TEST(Transformer, ReadsATextInPiecesAsItReadsItWhole) {
   for (const PositionKind positions : all_values<PositionKind>()) {
     TransformerOptions options = test::small_transformer();
