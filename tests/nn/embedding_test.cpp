@@ -23,7 +23,7 @@ TEST(EmbeddingModule, RowsStartAtRmsOneAndPositionsAdd) {
   test::expect_gradients([&] { return embedding.add_positions(embedding.embed(tokens, bench.pass), 0); },
                          bench.tensors({}));
   EXPECT_ERROR(embedding.add_positions(embedding.embed(at::arange(9, at::kLong).view({1, 9}), bench.pass), 0),
-               InputError, "9 tokens are more than the 8 positions");
+               InputError, "at most the 8 tokens that positions were learned for, got 9");
   const auto norms = measured_norms();
   Walk walk(*norms);
   EXPECT_NEAR(embedding.bound(1.0, walk).activation.to_double(), 2.0, 1e-9);
