@@ -179,7 +179,8 @@ def faults_of_program(line):
     if name.startswith("build/release/"):
         sources = [f for folder in ("benchmarks", "tests", "examples") for f in (ROOT / folder).rglob("*.cpp")]
         return [] if pathlib.Path(name).name in {f.stem for f in sources} else [f"{name} is not built from any source"]
-    faults = [f"{word} does not exist" for word in words if IN_THE_TREE.match(word) and not (ROOT / word).exists()]
+    paths = [word.split()[0] for word in words if IN_THE_TREE.match(word)]  # a quoted word may be a command
+    faults = [f"{path} does not exist" for path in paths if not (ROOT / path).exists()]
     if not (ROOT / name).is_file():
         return faults or [f"{name} does not exist"]
     if words[0] == name and not os.access(ROOT / name, os.X_OK):
