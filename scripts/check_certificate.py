@@ -14,8 +14,9 @@ LARGEST_TEXT, DEEPEST_TEXT, MOST_KEYS = 2 ** 22, 16, 1000  # of a JSON text: byt
 LARGEST_INTEGER, LARGEST_SIZE = 2 ** 53 - 1, 2 ** 24  # of a JSON text; of anything that a configuration counts
 LOG_OF_LARGEST, LARGEST_FLOAT32 = 308.25471555991674, float(np.finfo(np.float32).max)  # log10 of the largest double
 FORMATS = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-# Largest derivatives of all activations: statement 3.
-SLOPES = {"gelu_tanh": 1.128993068659, "gelu": 1.128904145186, "relu": 1.0, "maxmin": 1.0}
+# Largest derivatives of all activations: statement 3. That of relu_squared is for |x| at most 1/2; see activation().
+SLOPES = {"gelu_tanh": 1.128993068659, "gelu": 1.128904145186, "relu": 1.0, "maxmin": 1.0, "abs": 1.0,
+          "relu_squared": 1.0}
 LAYER_FIELDS = {"name", "activation", "lipschitz", "log10_activation", "log10_lipschitz", "share"}
 FIELDS = {"schema", "version", "formula", "certified", "norm", "lipschitz", "log10_lipschitz", "largest_logit_lipschitz",
           "log10_largest_logit_lipschitz", "token_radius", "attack_radius", "domain_radius", "observed_lipschitz",
@@ -29,10 +30,13 @@ TRANSFORMER = {
     "num_key_value_heads": 0, "intermediate_size": 0, "max_position_embeddings": 0,
     "positions": ("rope", "learned", "none"), "rope_theta": 10000.0, "hidden_act": tuple(SLOPES),
     "activation_divisor": 1.1289, "softmax_scale": 1.0, "attention_output_scale": 1 / 3, "residual": ("convex", "plain"),
-    "attention_alpha": 0.0, "mlp_alpha": 0.0, "position_bias": False, "position_bias_offsets": 0,
+    "attention_alpha": 0.0, "mlp_alpha": 0.0, "learned_alpha": False, "qk_norm": False, "qk_norm_epsilon": 1e-6,
+    "attention_window": 0, "document_token": -1, "position_bias": False, "position_bias_offsets": 0,
     "position_bias_start": 0.0, "position_bias_dilation": 1, "logit_bias": False,
-    "norm": ("none", "tanh", "rms_norm", "layer_norm"), "norm_epsilon": 1e-5, "learnable_scales": False, "bias": False,
-    "tie_embeddings": False, "dropout": 0.0}
+    "norm": ("none", "tanh", "rms_norm", "layer_norm", "center_norm"), "norm_epsilon": 1e-5, "norm_gain": True,
+    "learnable_scales": False, "bias": False, "tie_embeddings": False, "dropout": 0.0, "drop_path": 0.0,
+    "logit_soft_cap": 0.0}
+NORMS, BIASED_NORMS = ("rms_norm", "layer_norm", "center_norm"), ("layer_norm", "center_norm")
 FOREIGN_TEXTS = {"torch_dtype", "transformers_version", "bridle_version"}  # of no consequence for the model
 COUNTS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
           "intermediate_size", "max_position_embeddings", "position_bias_offsets", "position_bias_dilation")
@@ -157,6 +161,10 @@ def complete_transformer(o):
          "num_attention_heads is not a multiple of num_key_value_heads")
     need(o.positions != "rope" or o.hidden_size // o.num_attention_heads % 2 == 0, "rope rotates pairs")
     need(o.hidden_act != "maxmin" or o.intermediate_size % 2 == 0, "maxmin sorts pairs")
+    need(0 <= o.attention_window <= LARGEST_SIZE and -1 <= o.document_token < o.vocab_size, "window or document_token")
+    need(o.qk_norm_epsilon >= 0 and 0 <= o.drop_path < 1 and o.logit_soft_cap >= 0, "epsilon, drop_path or soft cap")
+    need(o.norm != "center_norm" or o.hidden_size > 1, "center_norm needs two entries")
+    need(not o.learned_alpha or o.residual == "convex", "learned_alpha needs residual = convex")
     need(o.activation_divisor > 0 and o.rope_theta > 0 and o.norm_epsilon >= 0 and 0 <= o.dropout < 1,
          "activation_divisor, rope_theta, norm_epsilon or dropout is out of range")
     o.attention_alpha = o.attention_alpha or 0.5 / o.num_hidden_layers
@@ -169,7 +177,7 @@ def expected_tensors(o):
             yield f"model.layers.{i}.weight", [outputs, inputs]
         return
     d, inner = o.hidden_size, o.intermediate_size
-    norm_parts = {"rms_norm": ["weight"], "layer_norm": ["weight", "bias"] if o.bias else ["weight"]}.get(o.norm, [])
+    norm_parts = ["weight"] * (o.norm_gain and o.norm in NORMS) + ["bias"] * (o.bias and o.norm in BIASED_NORMS)
     linear_parts = ["weight", "bias"] if o.bias else ["weight"]
     read = d // o.num_attention_heads * o.num_key_value_heads  # rows of keys and of values
     linears = {**{f"self_attn.{p}_proj": [read if p in "kv" else d, d] for p in "qkvo"}, "mlp.up_proj": [inner, d],
@@ -186,6 +194,8 @@ def expected_tensors(o):
             yield f"{block}self_attn.position_bias", [o.num_attention_heads, o.position_bias_offsets]
         if o.learnable_scales:
             yield f"{block}self_attn.output_scale", [1]
+        if o.learned_alpha:
+            yield from ((f"{block}{branch}_alpha", [1]) for branch in ("attention", "mlp"))
     yield from ((f"model.norm.{part}", [d]) for part in norm_parts)
     yield from [] if o.tie_embeddings else [("lm_head.weight", [o.vocab_size, d])]
     yield from [("final_scale", [1])] if o.learnable_scales else []
@@ -291,6 +301,9 @@ class Up:
 
 def root_of_ratio(a, b):
     return (Up.of(a) / b).root()
+
+def min_up(a, b):
+    return b if a >= b else a
 
 def total(numbers):
     return sum(numbers, Up(0))
@@ -411,17 +424,23 @@ def linear(facts, name, x, has_bias):
     gain = facts.one("norm", name + ".weight") * root_of_ratio(inputs, outputs)
     return gain * x[0] + bias_rms(facts, name + ".bias", outputs, has_bias), gain * x[1]
 
-def activation(kind, divisor, x):
-    """Statements 2 and 3."""
+def activation(kind, divisor, x, size):
+    """Statements 2 and 3. No entry is larger than its vector, so relu_squared has |f(x)| <= most |x|, f'(x) <= 2 most."""
+    if kind == "relu_squared":
+        most = Up.of(size).root() * x[0]
+        return most * x[0] / divisor, most * 2 / divisor * x[1]
     return x[0] / divisor, x[1] * (Up.of(SLOPES[kind]) / divisor)
 
 def norm(o, facts, name, x):
     """Statement 4."""
     if o.norm in ("none", "tanh"):
         return x
+    gain = facts.one("largest_entry", name + ".weight") if o.norm_gain else Up(1)
+    offset = bias_rms(facts, name + ".bias", o.hidden_size, o.bias and o.norm in BIASED_NORMS)
+    if o.norm == "center_norm":
+        gain = gain * (Up.of(o.hidden_size) / (o.hidden_size - 1))
+        return gain * x[0] + offset, gain * x[1]
     need(o.norm_epsilon > 0, "a norm with an epsilon of 0 stretches without limit")
-    gain = facts.one("largest_entry", name + ".weight")
-    offset = bias_rms(facts, name + ".bias", o.hidden_size, o.bias and o.norm == "layer_norm")
     return gain + offset, gain * (Up(1) / o.norm_epsilon).root() * x[1]
 
 def scale(o, facts, name, value):
@@ -447,20 +466,27 @@ def attention(o, facts, name, x):
     # Every token has |x| <= R, so queries, keys and values of head h are at most Q[h], K[h], V[h].
     R, s = Up.of(d).root() * x[0], Up.of(o.softmax_scale) / (d // H)
     Q, K, V = ([norms[h] * R + biases[h] for h in heads] for norms, biases in ((q, bq), (k, bk), (v, bv)))
+    if o.qk_norm:  # a quotient by the RMS stretches by at most 1/sqrt(epsilon), and its length is at most sqrt(d/H)
+        need(o.qk_norm_epsilon > 0, "a norm with an epsilon of 0 stretches without limit")
+        slope, length = (Up(1) / o.qk_norm_epsilon).root(), root_of_ratio(d, H)
+        q, k = ([n * slope for n in norms] for norms in (q, k))
+        Q, K = ([min_up(length, n * slope) for n in norms] for norms in (Q, K))
     by_head = [v[h] / S[h] + s * (V[h] / S[h]) * (q[h] * K[h] + Q[h] * k[h]) for h in heads]
     stretch = total(head * head for head in by_head).root()
-    if not o.bias:
+    if not o.bias and not o.qk_norm:
         D = np.repeat([float32_above(k[h] * (v[h] / S[h])) for h in heads], d // H)
         shared = facts.one("scaled_heads", wq, facts.tensors[wq] * D[:, None])
         other = total((v[h] / S[h]) * (v[h] / S[h]) for h in heads).root() + s * 2 * d * x[0] * x[0] * shared
-        stretch = other if stretch >= other else stretch
+        stretch = min_up(stretch, other)
     largest = [(v[h] * x[0] + bv[h] * root_of_ratio(1, d)) / S[h] for h in heads]
     gain = output * scale(o, facts, name + ".output_scale", o.attention_output_scale)
     offset = bias_rms(facts, name + ".o_proj.bias", d, o.bias)
     return gain * total(value * value for value in largest).root() + offset, gain * stretch * x[1]
 
-def residual(o, x, y, alpha):
-    """Statement 7."""
+def residual(o, facts, name, x, y):
+    """Statement 7. A learned alpha is a float32 number, and exact."""
+    learned = facts.tensors.get(f"{name}_alpha")
+    alpha = float(learned[0]) if o.learned_alpha else getattr(o, name.split(".")[-1] + "_alpha")
     kept, added = (1 - Fraction(alpha), alpha) if o.residual == "convex" else (1, 1)
     return tuple(Up.of(kept) * before + Up.of(added) * branch for before, branch in zip(x, y))
 
@@ -471,7 +497,7 @@ def embedding(o, facts, domain):
     return domain, Up(1)
 
 def head(o, facts, name, x, final_scale):
-    """Statement 9. The last number is the stretch to any one logit."""
+    """Statement 9; a soft cap of the logits has slopes of at most 1. The last number is the stretch to any one logit."""
     inputs = facts.tensors[name + ".weight"].shape[1]
     logit = x[1] * facts.one("largest_row_rms", name + ".weight") * inputs * final_scale
     y = linear(facts, name, x, has_bias=False)
@@ -481,7 +507,7 @@ def head(o, facts, name, x, final_scale):
 def walk_mlp(o, facts, domain):
     x, layers, names = (domain, Up(1)), [], [f"model.layers.{i}" for i in range(len(o.layer_sizes) - 1)]
     for name in names[:-1]:
-        x = activation(o.mlp_activation, 1, linear(facts, name, x, has_bias=False))
+        x = activation(o.mlp_activation, 1, linear(facts, name, x, has_bias=False), len(facts.tensors[name + ".weight"]))
         layers.append((name, x))
     x, logit = head(o, facts, names[-1], x, Up.of(o.final_scale))
     return [*layers, (names[-1], x)], logit
@@ -491,11 +517,11 @@ def walk_transformer(o, facts, domain):
     layers = [("model.embed_tokens", x)]
     for block in (f"model.layers.{i}" for i in range(o.num_hidden_layers)):
         y = attention(o, facts, block + ".self_attn", norm(o, facts, block + ".input_layernorm", x))
-        x = residual(o, x, y, o.attention_alpha)
+        x = residual(o, facts, block + ".attention", x, y)
         layers.append((block + ".self_attn", x))
         y = linear(facts, block + ".mlp.up_proj", norm(o, facts, block + ".post_attention_layernorm", x), o.bias)
-        active = activation(o.hidden_act, o.activation_divisor, y)
-        x = residual(o, x, linear(facts, block + ".mlp.down_proj", active, o.bias), o.mlp_alpha)
+        active = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
+        x = residual(o, facts, block + ".mlp", x, linear(facts, block + ".mlp.down_proj", active, o.bias))
         layers.append((block + ".mlp", x))
     x = norm(o, facts, "model.norm", x)
     x, logit = head(o, facts, "lm_head", x, scale(o, facts, "final_scale", o.final_scale))

@@ -56,6 +56,12 @@ void activate(ActivationKind kind, RealVector& x) {
       for (size_t i = 0; i + 1 < x.size(); i += 2)
         if (x[i] < x[i + 1]) std::swap(x[i], x[i + 1]);
       return;
+    case ActivationKind::abs:
+      for (Real& value : x) value = max(value, Real(0.0) - value);
+      return;
+    case ActivationKind::relu_squared:
+      for (Real& value : x) value = max(value, Real(0.0)) * max(value, Real(0.0));
+      return;
   }
 }
 
@@ -66,14 +72,16 @@ RealVector normalised(const TransformerOptions& o, const Weights& w, const std::
     return x;
   }
   const Real d(static_cast<double>(x.size()));
-  if (o.norm == NormLayer::layer_norm) {
+  if (o.norm == NormLayer::layer_norm || o.norm == NormLayer::center_norm) {
     Real mean;
     for (const Real& value : x) mean += value / d;
     for (Real& value : x) value = value - mean;
   }
-  const Real size = sqrt(rms(x) * rms(x) + Real(o.norm_epsilon));
+  const Real size =
+      o.norm == NormLayer::center_norm ? (d - Real(1.0)) / d : sqrt(rms(x) * rms(x) + Real(o.norm_epsilon));
   for (size_t i = 0; i < x.size(); ++i) {
-    x[i] = x[i] / size * w.vector(name + ".weight")[i];
+    x[i] = x[i] / size;
+    if (w.has(name + ".weight")) x[i] = x[i] * w.vector(name + ".weight")[i];
     if (w.has(name + ".bias")) x[i] += w.vector(name + ".bias")[i];
   }
   return x;
@@ -92,14 +100,27 @@ void rotate(const TransformerOptions& o, RealVector& x, size_t position) {
   }
 }
 
-// One head of one token: softmax over the tokens so far. It reads the keys and values of the head that serves it.
+// Every head divided by its RMS.
+void normalise_heads(const TransformerOptions& o, RealVector& x) {
+  const auto size = static_cast<size_t>(o.hidden_size / o.num_attention_heads);
+  for (size_t start = 0; start < x.size(); start += size) {
+    const RealVector head(x.begin() + static_cast<int64_t>(start),
+                          x.begin() + static_cast<int64_t>(start + size));
+    const Real length = sqrt(rms(head) * rms(head) + Real(o.qk_norm_epsilon));
+    for (size_t i = start; i < start + size; ++i) x[i] = x[i] / length;
+  }
+}
+
+// One head of one token: softmax over the tokens so far that it sees. It reads the keys and values of the head that serves it.
 void attend_head(const TransformerOptions& o, const Weights& w, const std::string& name, const RealRows& q,
                  const RealRows& k, const RealRows& v, size_t token, size_t head, RealVector& out) {
   const auto heads = static_cast<size_t>(o.num_attention_heads);
   const auto groups = static_cast<size_t>(o.num_key_value_heads);
   const size_t size = out.size() / heads, start = head * size, read = head / (heads / groups) * size;
   RealVector logits;
-  for (size_t j = 0; j <= token; ++j) {
+  const auto window = static_cast<size_t>(o.attention_window);
+  const size_t begin = window == 0 || token < window ? 0 : token - window + 1;
+  for (size_t j = begin; j <= token; ++j) {
     Real logit;
     for (size_t i = 0; i < size; ++i) logit += q[token][start + i] * k[j][read + i];
     logit = logit * Real(o.softmax_scale) / Real(static_cast<double>(size));
@@ -112,8 +133,8 @@ void attend_head(const TransformerOptions& o, const Weights& w, const std::strin
   Real most = logits.front(), sum;
   for (const Real& logit : logits) most = max(most, logit);
   for (Real& logit : logits) sum += logit = exp(logit - most);
-  for (size_t j = 0; j <= token; ++j)
-    for (size_t i = 0; i < size; ++i) out[start + i] += logits[j] / sum * v[j][read + i];
+  for (size_t j = begin; j <= token; ++j)
+    for (size_t i = 0; i < size; ++i) out[start + i] += logits[j - begin] / sum * v[j][read + i];
 }
 
 RealRows attention(const TransformerOptions& o, const Weights& w, const std::string& name,
@@ -123,6 +144,10 @@ RealRows attention(const TransformerOptions& o, const Weights& w, const std::str
     q.push_back(w.linear(name + ".q_proj", x[t]));
     k.push_back(w.linear(name + ".k_proj", x[t]));
     v.push_back(w.linear(name + ".v_proj", x[t]));
+    if (o.qk_norm) {
+      normalise_heads(o, q.back());
+      normalise_heads(o, k.back());
+    }
     if (o.positions != PositionKind::rope) continue;
     rotate(o, q.back(), t);
     rotate(o, k.back(), t);
@@ -139,12 +164,12 @@ RealRows attention(const TransformerOptions& o, const Weights& w, const std::str
   return y;
 }
 
-RealVector mixed(const TransformerOptions& o, double alpha, const RealVector& x, const RealVector& branch) {
+RealVector mixed(const TransformerOptions& o, const Real& alpha, const RealVector& x,
+                 const RealVector& branch) {
   RealVector y;
   for (size_t i = 0; i < x.size(); ++i)
-    y.push_back(o.residual == ResidualKind::convex
-                    ? (Real(1.0) - Real(alpha)) * x[i] + Real(alpha) * branch[i]
-                    : x[i] + branch[i]);
+    y.push_back(o.residual == ResidualKind::convex ? (Real(1.0) - alpha) * x[i] + alpha * branch[i]
+                                                   : x[i] + branch[i]);
   return y;
 }
 
@@ -175,14 +200,18 @@ void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& 
     RealRows inner;
     for (const RealVector& row : x) inner.push_back(normalised(o, w, name + ".input_layernorm", row));
     const RealRows attended = attention(o, w, name + ".self_attn", inner);
-    for (size_t t = 0; t < x.size(); ++t) x[t] = mixed(o, o.attention_alpha, x[t], attended[t]);
+    const auto alpha = [&](const char* branch, double fixed) {
+      return o.learned_alpha ? w.vector(name + branch).front() : Real(fixed);
+    };
+    for (size_t t = 0; t < x.size(); ++t)
+      x[t] = mixed(o, alpha(".attention_alpha", o.attention_alpha), x[t], attended[t]);
     record(pass, name + ".self_attn", x);
     for (RealVector& row : x) {
       RealVector active =
           w.linear(name + ".mlp.up_proj", normalised(o, w, name + ".post_attention_layernorm", row));
       activate(o.activation, active);
       for (Real& value : active) value = value / Real(o.activation_divisor);
-      row = mixed(o, o.mlp_alpha, row, w.linear(name + ".mlp.down_proj", active));
+      row = mixed(o, alpha(".mlp_alpha", o.mlp_alpha), row, w.linear(name + ".mlp.down_proj", active));
     }
     record(pass, name + ".mlp", x);
   }
@@ -194,6 +223,8 @@ void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& 
     for (size_t i = 0; i < logits.size(); ++i) {
       logits[i] = logits[i] * scale;
       if (o.logit_bias) logits[i] += w.vector("logit_bias")[i];
+      const Real cap(o.logit_soft_cap);
+      if (o.logit_soft_cap != 0.0) logits[i] = cap * tanh(logits[i] / cap);
     }
     pass.logits.push_back(logits);
   }

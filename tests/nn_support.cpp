@@ -84,7 +84,10 @@ Fused::Fused(const Model& model, const StepKernels& kernels)
 LossAndGradients Fused::run(const at::Tensor& inputs, const at::Tensor& targets, bool gradients, Pass pass) {
   const ModelShape shape = model_.shape();
   if (shape.input == InputKind::vectors) return pass_.run_vectors(inputs, targets, shape, pass, gradients);
-  return pass_.run_tokens(inputs, targets, shape, transformer_options(model_).vocab_size, pass, gradients);
+  const TransformerOptions options = transformer_options(model_);
+  return pass_.run_tokens(inputs, targets, shape,
+                          {.size = options.vocab_size, .document_token = options.document_token}, pass,
+                          gradients);
 }
 
 double largest_rms(const at::Tensor& x) {

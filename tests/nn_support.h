@@ -43,6 +43,23 @@ struct Bench {
   Pass pass{.dtype = at::kDouble};
 };
 
+// Answers no question about weights: for modules that ask none.
+struct NoNorms : NormSource {
+  UpperBound matrix(const Param&) override { return UpperBound::unbounded(); }
+  std::vector<UpperBound> heads(const Param&, int64_t) override { return {}; }
+  UpperBound scaled_heads(const Param&, std::span<const UpperBound>) override {
+    return UpperBound::unbounded();
+  }
+  UpperBound scaled_columns(const Param&, std::span<const double>) override {
+    return UpperBound::unbounded();
+  }
+  std::vector<double> head_scales(const Param&, const Param&, int64_t, const Price&) override { return {}; }
+  UpperBound largest_row_rms(const Param&) override { return UpperBound::unbounded(); }
+  UpperBound largest_entry(const Param&) override { return UpperBound::unbounded(); }
+  UpperBound euclidean(const Param&) override { return UpperBound::unbounded(); }
+  std::vector<UpperBound> euclidean_heads(const Param&, int64_t) override { return {}; }
+};
+
 TransformerOptions small_transformer();
 
 // Every weight normal, the ones that begin at zero too; float32.

@@ -10,8 +10,8 @@ namespace bridle {
 
 enum class ModelKind { transformer, mlp };
 enum class InputKind { tokens, vectors };  // sequences of ids; vectors of numbers, such as pixels
-enum class ActivationKind { gelu, gelu_tanh, relu, maxmin };  // gelu: by erf
-enum class NormLayer { none, tanh, rms_norm, layer_norm };
+enum class ActivationKind { gelu, gelu_tanh, relu, maxmin, abs, relu_squared };  // gelu: by erf
+enum class NormLayer { none, tanh, rms_norm, layer_norm, center_norm };
 enum class ResidualKind { convex, plain };  // (1 − α)x + αf(x);  x + f(x)
 enum class PositionKind { rope, learned, none };
 enum class Initialization { orthogonal, normal };  // the paper's;  nanoGPT's
@@ -56,17 +56,25 @@ struct TransformerOptions {
   ResidualKind residual = ResidualKind::convex;
   double attention_alpha = 0.0;  // 0: 1/(2·num_hidden_layers)
   double mlp_alpha = 0.0;
+  bool learned_alpha = false;         // the α of every branch is a parameter, which begins with these
   bool position_bias = false;         // learned, per head and offset; free in the bound
   int64_t position_bias_offsets = 0;  // the last one serves all that are farther; 0: max_position_embeddings
   double position_bias_start = 0.0;   // head h of block b begins with this logit h·dilation^b places back
   int64_t position_bias_dilation = 1;
+  bool qk_norm = false;  // queries and keys are divided by their RMS, head by head
+  double qk_norm_epsilon = 1e-6;
+  int64_t attention_window = 0;      // tokens that a token sees, itself included; 0: all before it
+  int64_t document_token = -1;       // begins a document, outside of which its tokens see nothing; −1: none
   bool logit_bias = false;           // learned, added to the logits; free in the bound
   NormLayer norm = NormLayer::none;  // before each branch and the head
   double norm_epsilon = 1e-5;
+  bool norm_gain = true;          // norms have a learned gain
   bool learnable_scales = false;  // attention output scale and final scale become parameters
   bool bias = false;
   bool tie_embeddings = false;  // the head is the embedding
   double dropout = 0.0;
+  double drop_path = 0.0;       // share of branches dropped in training, sequence by sequence
+  double logit_soft_cap = 0.0;  // logits z become c·tanh(z/c); 0: they stay
   Initialization initialization = Initialization::orthogonal;
   double final_scale = 1.0;
 

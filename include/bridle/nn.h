@@ -49,6 +49,7 @@ struct KeyValueCache {
   };
   std::vector<Layer> layers = {};
   int64_t length = 0;
+  at::Tensor begins = {};  // [B, 1]: of the last token's document, where there are documents
 };
 
 struct Pass {
@@ -60,6 +61,7 @@ struct Pass {
   uint64_t dropout_calls = 0;
   PhaseTimes* times = nullptr;     // null: nothing is measured
   KeyValueCache* cache = nullptr;  // null: the inputs are whole sequences
+  at::Tensor begins = {};  // [B, T]: where each token's document begins; `embed` finds it in the tokens
 };
 
 // Mean cross-entropy over the targets, its gradients in the order of the model's params, and the share of targets that
@@ -97,6 +99,8 @@ class NormSource {
   virtual UpperBound largest_entry(const Param& vector) = 0;
   virtual UpperBound euclidean(const Param& vector) = 0;
   virtual std::vector<UpperBound> euclidean_heads(const Param& vector, int64_t heads) = 0;
+  // The weight of a residual as it is; none where all that is known is that it lies in [0, 1].
+  virtual std::optional<double> scalar(const Param& weight);
 };
 
 std::unique_ptr<NormSource> measured_norms();  // verified, from the weights as they are

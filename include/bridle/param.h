@@ -28,6 +28,7 @@ enum class Role {
   logit_bias,
   bias,
   gain,
+  residual_weight,  // α of a branch, kept in [0, 1]
 };
 
 const char* role_name(Role role);

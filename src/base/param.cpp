@@ -41,6 +41,8 @@ const char* role_name(Role role) {
       return "bias";
     case Role::gain:
       return "gain";
+    case Role::residual_weight:
+      return "residual_weight";
   }
   throw InputError("role", fmt::format("{} is not a role", static_cast<int>(role)));
 }

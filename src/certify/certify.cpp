@@ -152,7 +152,11 @@ Neighbourhood neighbourhood_of(const Model& model, const std::vector<at::Tensor>
   const ExactArithmetic arithmetic;
   ErrorWalk walk;
   Pass pass{.dtype = at::kDouble};
-  for (const at::Tensor& batch : inputs) model.enclose(model.embed(batch, pass), walk);
+  for (const at::Tensor& batch : inputs) {
+    const at::Tensor embedded = model.embed(batch, pass);
+    walk.begins = pass.begins;
+    model.enclose(embedded, walk);
+  }
   return {.activations = walk.activations, .radius = radius};
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "bridle/error.h"
+#include "nn/activation.h"
 #include "nn/linear.h"
 
 namespace bridle {
@@ -19,17 +20,13 @@ void refuse(bool condition, const char* what) {
 
 // Between the layers of an MLP nothing is divided.
 void check_defined(const MlpOptions& options) {
-  switch (options.activation) {
-    case ActivationKind::relu:
-    case ActivationKind::maxmin:
-      return;
-    case ActivationKind::gelu:
-    case ActivationKind::gelu_tanh:
-      refuse(true, "GeLU that is not divided by its slope");
-  }
+  refuse(!has_slope_one(options.activation), "an activation that is not divided by its slope");
 }
 
 void check_defined(const TransformerOptions& options) {
+  refuse(options.activation == ActivationKind::relu_squared, "ReLU², whose slope has no limit");
+  refuse(options.learned_alpha, "learned α");
+  refuse(options.qk_norm, "normalised queries and keys");
   refuse(options.norm != NormLayer::none, "norm layers");
   refuse(options.residual != ResidualKind::convex, "plain residuals");
   refuse(options.bias, "biases");
@@ -99,6 +96,7 @@ class Formula {
       case Role::position_embedding:
       case Role::bias:
       case Role::gain:
+      case Role::residual_weight:
         break;  // refused before
     }
   }

@@ -57,7 +57,7 @@ void each_head(const Tensor& q, const Tensor& k, const Tensor& v, double scale, 
   const int64_t rows = q.size(1), head_size = q.size(2) - kPadding;
   const Team team = team_of_all();
   Arena arena;
-  const int64_t bytes = Arena::size_of<char>(attention_scratch(rows, head_size));
+  const int64_t bytes = Arena::size_of<char>(attention_scratch(rows, head_size, sizeof(Bfloat16)));
   arena.reserve(team.threads() * bytes);
   std::vector<char*> scratch;
   for (int i = 0; i < team.threads(); ++i) scratch.push_back(arena.take<char>(bytes));

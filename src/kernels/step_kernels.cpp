@@ -9,15 +9,33 @@ constexpr int64_t kLine = 64;  // bytes to which pieces are rounded
 
 }  // namespace
 
-int64_t attention_scratch(int64_t rows, int64_t head_size) {
+int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes) {
   const int64_t size = padded(head_size), stride = rows + amx::kBlock;
-  const int64_t packed =
-      4 * (3 * packed_size(rows, size) + 2 * packed_size(kStrip, size) + packed_size(kStrip, amx::kBlock));
-  const int64_t strips = 2 * 4 * amx::kBlock * stride + 2 * 2 * kStrip * stride;
+  const int64_t packed = value_bytes * (3 * rows * size + 2 * kStrip * size + kStrip * amx::kBlock);
+  const int64_t strips = 2 * 4 * amx::kBlock * stride + 2 * value_bytes * kStrip * stride;
   return packed + strips + 2 * 4 * rows * size + 16 * kLine;
 }
 
-const StepKernels& step_kernels(InstructionSet set) {
+namespace {
+
+const StepKernels& float32_kernels(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::amx:
+    case InstructionSet::avx512_bf16:
+    case InstructionSet::avx512:
+      return step_kernels_float32_avx512();
+    case InstructionSet::avx2:
+      return step_kernels_float32_avx2();
+    case InstructionSet::plain:
+      break;
+  }
+  return step_kernels_float32_plain();
+}
+
+}  // namespace
+
+const StepKernels& step_kernels(ValueType values, InstructionSet set) {
+  if (values == ValueType::float32) return float32_kernels(set);
   switch (set) {
     case InstructionSet::amx:
       return step_kernels_amx();

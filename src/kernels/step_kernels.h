@@ -1,6 +1,7 @@
-// The kernels of a fused training step, on raw memory, one table for each instruction set. Matrices of activations are
-// bfloat16, row by row; every size is padded to a multiple of 32 (kBlock), with zeros, so that no kernel has a ragged end. Weights
-// are packed once a step. Kernels run on the calling thread; who runs which is the caller's choice.
+// The kernels of a fused training step, on raw memory, one table for each instruction set and each type of values. Matrices of
+// activations are rows of values, bfloat16 or float32 as the table says, behind `void*`; every size is padded to a multiple of
+// 32 (kBlock), with zeros, so that no kernel has a ragged end. Weights are packed once a step. Kernels run on the calling
+// thread; who runs which is the caller's choice.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,9 @@ using Bfloat16 = uint16_t;
 [[gnu::always_inline]] constexpr int64_t padded(int64_t size) {
   return (size + amx::kBlock - 1) / amx::kBlock * amx::kBlock;
 }
-// Words of a packed factor of so many lines and terms, both padded: [lines/32][depth/32][2 tiles][16][16].
-[[gnu::always_inline]] constexpr int64_t packed_size(int64_t lines, int64_t depth) {
-  return lines * depth / 2;
-}
+
+// What activations and the operands of products are; sums are float32 in both.
+enum class ValueType { bfloat16, float32 };
 
 // What becomes of factor·(left·right) + bias, block by block, while it is in the cache:
 enum class Epilogue {
@@ -31,8 +31,16 @@ enum class Epilogue {
   unsort,    // out = it, pairs that changed places put back
 };
 
+// Dropout of one use in a pass: entries (or, for whole branches, sequences) whose hash is below the threshold are dropped, the
+// others multiplied by `scale`. Nothing is dropped where the threshold is 0.
+struct FusedDrop {
+  uint64_t key = 0;
+  uint32_t threshold = 0;
+  float scale = 1.0F;
+};
+
 struct LinearTask {
-  const Bfloat16* left = nullptr;  // [rows, depth]
+  const void* left = nullptr;  // [rows, depth]
   int64_t left_stride = 0;
   int64_t rows = 0;
   const uint32_t* right = nullptr;  // packed, [column blocks][steps]
@@ -42,23 +50,23 @@ struct LinearTask {
   Epilogue epilogue = Epilogue::store;
   float factor = 1.0F;
   const float* bias = nullptr;  // [columns], or null
-  Bfloat16* out = nullptr;      // [rows, columns]
-  Bfloat16* slope = nullptr;
+  void* out = nullptr;          // [rows, columns]
+  void* slope = nullptr;
   int64_t out_stride = 0;   // of out and slope
   float* stream = nullptr;  // float32: the stream, or the logits
   int64_t stream_stride = 0;
   float keep = 0.0F;
   ActivationKind activation = ActivationKind::gelu_tanh;
   float share = 1.0F;
-  // residual: entries of factor·(left·right) + bias that dropout drops add nothing, the others `drop_scale` times as much.
-  uint32_t drop_threshold = 0;  // 0: none
-  uint64_t drop_key = 0;
-  int64_t drop_row = 0;  // of the hash, for the task's first row
-  float drop_scale = 1.0F;
+  // residual: what is dropped of factor·(left·right) + bias
+  FusedDrop drop = {}, drop_path = {};
+  int64_t drop_row = 0;       // of the hash, for the task's first row
+  int64_t sequence_rows = 1;  // of a sequence, for drop_path
 };
 
-// Rows of float32 to rows of bfloat16 of the same kind of size: y = x̂∘g + b, x̂ = (x − mean)/√(variance + ε) (layer_norm),
-// x/√(mean of squares + ε) (rms_norm), tanh x (tanh; no gain). Backward, with the gradient of y, adds the gradient of x to a stream.
+// Rows of float32 to rows of values of the same size: y = x̂∘g + b, x̂ = (x − mean)/√(variance + ε) (layer_norm),
+// x/√(mean of squares + ε) (rms_norm), (x − mean)·d/(d − 1)
+// (center_norm), tanh x (tanh; no gain). Backward, with the gradient of y, adds the gradient of x to a stream.
 struct NormTask {
   NormLayer kind = NormLayer::rms_norm;
   int64_t rows = 0;
@@ -68,39 +76,38 @@ struct NormTask {
   const float* gain = nullptr;  // [columns], or null
   const float* bias = nullptr;  // [columns], or null
   float* stream = nullptr;      // [rows, columns]: x; backward: stream = keep·stream + gradient of x
-  Bfloat16* normal = nullptr;   // x̂, [rows, stride]
-  Bfloat16* out = nullptr;  // y; backward: the gradient of y; may be x̂ where there is neither gain nor bias
-  int64_t stride = 0;       // of normal, out and copy
+  void* normal = nullptr;       // x̂, [rows, stride]
+  void* out = nullptr;  // y; backward: the gradient of y; may be x̂ where there is neither gain nor bias
+  int64_t stride = 0;   // of normal, out and copy
   float* inverse = nullptr;  // [rows]: 1/√…
   float keep = 0.0F;
-  Bfloat16* copy = nullptr;  // backward: of the stream
+  void* copy = nullptr;  // backward: of the stream
 };
 
 // out[i] += factor·Σ_rows left[row, i]·right[row, i], right null: of left alone; columns [first, end).
 struct ColumnsTask {
-  const Bfloat16* left = nullptr;
-  const Bfloat16* right = nullptr;
+  const void* left = nullptr;
+  const void* right = nullptr;
   int64_t stride = 0, right_stride = 0;
   int64_t rows = 0;
   int64_t first = 0, end = 0;  // multiples of 32
   float* out = nullptr;
 };
 
-// out = in, entries that dropout drops zero and the others times `scale`; row r of the task is row `first_row` + r of the hash.
+// out = in less what is dropped; row r of the task is row `first_row` + r of the hash.
 struct DropTask {
-  const Bfloat16* in = nullptr;
-  Bfloat16* out = nullptr;
+  const void* in = nullptr;
+  void* out = nullptr;
   int64_t stride = 0;
   int64_t rows = 0, columns = 0;
-  uint64_t key = 0;
   int64_t first_row = 0;
-  uint32_t threshold = 0;
-  float scale = 1.0F;
+  int64_t sequence_rows = 1;
+  FusedDrop drop = {}, drop_path = {};
 };
 
 // Turns pairs of every head by the angle of its position; `direction` −1 turns back. Tables are [rows, head_size/2].
 struct RopeTask {
-  Bfloat16* data = nullptr;  // [rows, heads·head_size]
+  void* data = nullptr;  // [rows, heads·head_size]
   int64_t stride = 0;
   int64_t rows = 0;
   int64_t heads = 0;
@@ -110,44 +117,63 @@ struct RopeTask {
   float direction = 1.0F;
 };
 
+// x/√(mean of x² + ε) of every head, in place, and its way back: there `data` is what was made, and `gradient` changes in place.
+struct HeadNormTask {
+  void* data = nullptr;      // [rows, heads·head_size]
+  void* gradient = nullptr;  // the same; backward
+  int64_t stride = 0;
+  int64_t rows = 0;
+  int64_t heads = 0;
+  int64_t head_size = 0;
+  float epsilon = 0.0F;
+  float* inverse = nullptr;  // 1/√…, of row r and head h at r·inverse_stride + h
+  int64_t inverse_stride = 0;
+};
+
 // Causal attention of one head over one sequence. q, k, v and their gradients share a stride; tables are of `rows` rows.
 struct AttentionTask {
   int64_t rows = 0;  // padded tokens
   int64_t head_size = 0;
   float scale = 1.0F;
-  const Bfloat16 *q = nullptr, *k = nullptr, *v = nullptr;
+  const void *q = nullptr, *k = nullptr, *v = nullptr;
   int64_t stride = 0;
-  Bfloat16* out = nullptr;  // forward: written; backward: read
+  void* out = nullptr;  // forward: written; backward: read
   int64_t out_stride = 0;
   float* log_sums = nullptr;  // [rows]: of the exponentials of each row's logits
   const float* bias =
       nullptr;  // null, or [2·rows]: what is added to logits, at rows − 1 − i + j for token i reading j
+  // Token i sees tokens from begin(i) to i. Begins never decrease.
+  const int32_t* begins = nullptr;  // [rows]: of its document; or null
+  int64_t window = 0;               // tokens, itself included; 0: no limit
+  [[gnu::always_inline]] int64_t begin(int64_t token) const {
+    const int64_t document = begins == nullptr ? 0 : begins[token];
+    const int64_t near = window == 0 || token < window ? 0 : token - window + 1;
+    return document > near ? document : near;
+  }
   // backward
-  const Bfloat16* d_out = nullptr;  // with out_stride
-  Bfloat16 *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  float* d_bias = nullptr;      // as bias; added to
-  uint32_t drop_threshold = 0;  // weights that dropout drops are zero, the others times drop_scale; 0: none
-  uint64_t drop_key = 0;
-  int64_t drop_row = 0;  // of the hash, for the first token's weights
-  float drop_scale = 1.0F;
+  const void* d_out = nullptr;  // with out_stride
+  void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  float* d_bias = nullptr;  // as bias; added to
+  FusedDrop drop = {};      // of weights
+  int64_t drop_row = 0;     // of the hash, for the first token's weights
   bool add_keys =
       false;  // dk and dv go on from the last call with this scratch: a head of keys that serves several queries
   void* scratch = nullptr;  // attention_scratch bytes, 64-byte aligned
 };
-int64_t attention_scratch(int64_t rows, int64_t head_size);
+int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes);
 constexpr int64_t kStripRows = 128;  // backward: rows whose weights are turned around together
 
 // out[right block][left block] (+)= leftᵀ·right over `depth` rows, blocks of 32×32 float32, row by row.
 struct GradientTask {
   const uint32_t* left = nullptr;  // packed, [left blocks][depth/32]
   int64_t left_blocks = 0;
-  const Bfloat16* right = nullptr;  // [depth, right_columns]
+  const void* right = nullptr;  // [depth, right_columns]
   int64_t right_stride = 0;
   int64_t right_columns = 0;  // at most kGradientColumns
   int64_t depth = 0;
   bool add = true;
   float* out = nullptr;
-  uint32_t* scratch = nullptr;  // packed_size(kGradientColumns, depth)
+  uint32_t* scratch = nullptr;  // packed_words(kGradientColumns, depth)
 };
 constexpr int64_t kGradientColumns = 256;
 
@@ -160,20 +186,28 @@ struct LossTask {
   int64_t classes = 0;  // columns that count
   int64_t columns = 0;  // padded
   const int64_t* targets = nullptr;
-  float margin = 0.0F;           // taken off the target's logit, once it is known whether that is a hit
-  const float* bias = nullptr;   // [columns], added to every row; or null
-  float* d_bias = nullptr;       // [columns], added to where there is a bias and a gradient
-  Bfloat16* gradient = nullptr;  // [rows, gradient_stride]; null: not wanted
+  float margin = 0.0F;          // taken off the target's logit, once it is known whether that is a hit
+  const float* bias = nullptr;  // [columns], added to every row; or null
+  float soft_cap = 0.0F;        // c: logits become c·tanh(z/c), before the margin; 0: they stay
+  float* d_bias = nullptr;      // [columns], added to where there is a bias and a gradient
+  void* gradient = nullptr;     // [rows, gradient_stride]; null: not wanted
   int64_t gradient_stride = 0;
   double loss = 0.0;
   int64_t hits = 0;
 };
 
 struct StepKernels {
+  amx::Element element;  // of values
+
+  int64_t value_bytes() const { return element == amx::Element::float32 ? 4 : 2; }
+  // Words of a packed factor: of 32 lines and 32 terms, and of so many lines and terms, both padded.
+  int64_t step_words() const { return amx::kBlock * amx::kStep * value_bytes() / 4; }
+  int64_t packed_words(int64_t lines, int64_t depth) const { return lines * depth * value_bytes() / 4; }
+
   void (*pack)(const amx::Factor& factor, amx::Side side, int64_t line, int64_t start, int64_t steps,
                uint32_t* packed);
-  // rows [rows, columns] of float32, one after another, to bfloat16 rows `stride` apart
-  void (*narrow)(const float* from, int64_t columns, int64_t rows, Bfloat16* to, int64_t stride);
+  // rows [rows, columns] of float32, one after another, to rows of values `stride` apart
+  void (*narrow)(const float* from, int64_t columns, int64_t rows, void* to, int64_t stride);
   void (*linear)(const LinearTask& task);
   void (*rope)(const RopeTask& task);
   void (*attend)(const AttentionTask& task);
@@ -184,14 +218,22 @@ struct StepKernels {
   void (*norm_backward)(const NormTask& task);
   void (*add_columns)(const ColumnsTask& task);
   void (*drop)(const DropTask& task);
+  void (*head_norm)(const HeadNormTask& task);
+  void (*head_norm_backward)(const HeadNormTask& task);
 };
 
-const StepKernels& step_kernels(InstructionSet set = instruction_set());
+const StepKernels& step_kernels(ValueType values, InstructionSet set = instruction_set());
+inline const StepKernels& step_kernels(InstructionSet set = instruction_set()) {
+  return step_kernels(ValueType::bfloat16, set);
+}
 
 const StepKernels& step_kernels_plain();
 const StepKernels& step_kernels_avx2();
 const StepKernels& step_kernels_avx512();
 const StepKernels& step_kernels_avx512_bf16();
 const StepKernels& step_kernels_amx();
+const StepKernels& step_kernels_float32_plain();
+const StepKernels& step_kernels_float32_avx2();
+const StepKernels& step_kernels_float32_avx512();
 
 }  // namespace bridle

@@ -1,4 +1,4 @@
-// All kernels of the step, compiled once for each instruction set by the files that include this one.
+// All kernels of the step, compiled once for each instruction set and type of values by the files that include this one.
 #pragma once
 
 #include "kernels/step_attention_body.h"
@@ -9,9 +9,9 @@
 namespace bridle {
 namespace {
 
-constexpr StepKernels kKernels = {pack_lines, narrow,          linear,       rope,
-                                  attend,     attend_backward, add_gradient, cross_entropy,
-                                  norm,       norm_backward,   add_columns,  drop};
+constexpr StepKernels kKernels = {
+    kElement,      pack_lines, narrow,        linear,      rope, attend,    attend_backward,   add_gradient,
+    cross_entropy, norm,       norm_backward, add_columns, drop, head_norm, head_norm_backward};
 
 }  // namespace
 }  // namespace bridle

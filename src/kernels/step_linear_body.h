@@ -9,24 +9,37 @@
 namespace bridle {
 namespace {
 
-// Entries column … column + 15 of a row, those that dropout drops zero.
-BRIDLE_INLINE Floats dropped(Floats x, uint32_t row, int64_t column, uint32_t threshold, float scale) {
-  const auto columns = reinterpret_cast<Words>(count_up(static_cast<int32_t>(column)));
-  return dropout_hash(row, columns) < threshold ? splat(0.0F) : x * scale;
-}
+// What dropout and drop path leave of a row.
+struct DroppedRow {
+  uint32_t key = 0, threshold;
+  float scale;
+
+  BRIDLE_INLINE DroppedRow(const FusedDrop& drop, const FusedDrop& path, int64_t row, int64_t sequence_rows)
+      : threshold(drop.threshold), scale(drop.scale) {
+    if (threshold != 0) key = dropout_row(drop.key, static_cast<uint64_t>(row));
+    if (path.threshold == 0) return;
+    const bool gone = dropout_row(path.key, static_cast<uint64_t>(row / sequence_rows)) < path.threshold;
+    scale = gone ? 0.0F : scale * path.scale;
+  }
+  BRIDLE_INLINE Floats at(Floats x, int64_t column) const {
+    if (threshold == 0) return x * scale;
+    const auto columns = reinterpret_cast<Words>(count_up(static_cast<int32_t>(column)));
+    return dropout_hash(key, columns) < threshold ? splat(0.0F) : x * scale;
+  }
+};
 
 struct ValueAndSlope {
   Floats value, slope;
 };
 
-// Values and slopes times `share`, as exactly as bfloat16 needs them.
+// Values and slopes times `share`, as exactly as values need them.
 
 // x·σ(z), z = 2√(2/π)(x + 0.044715x³)
 BRIDLE_INLINE ValueAndSlope gelu_tanh(Floats x, float share) {
   constexpr float c = 1.5957691216F, cubic = 0.044715F * c;
   const Floats square = x * x;
-  const Floats sigmoid =
-      rough_reciprocal(1.0F + power_of_two<4>(x * (-c * kLog2e - cubic * kLog2e * square)));
+  const Floats sigmoid = rough_reciprocal(
+      1.0F + power_of_two < kFloat32 ? kTerms : 4 > (x * (-c * kLog2e - cubic * kLog2e * square)));
   const Floats shared = sigmoid * share, value = x * shared;
   return {value, shared + value * (1.0F - sigmoid) * (c + 3.0F * cubic * square)};
 }
@@ -46,6 +59,16 @@ BRIDLE_INLINE ValueAndSlope gelu(Floats x, float share) {
 BRIDLE_INLINE ValueAndSlope relu(Floats x, float share) {
   const Floats zero = splat(0.0F);
   return {x <= 0.0F ? zero : share * x, x <= 0.0F ? zero : share + 0.0F * x};  // NaN stays
+}
+
+BRIDLE_INLINE ValueAndSlope absolute(Floats x, float share) {
+  const Floats slope = x < 0.0F ? splat(-share) : (x > 0.0F ? splat(share) : 0.0F * x);  // NaN stays
+  return {slope * x, slope};
+}
+
+BRIDLE_INLINE ValueAndSlope relu_squared(Floats x, float share) {
+  const Floats positive = x <= 0.0F ? splat(0.0F) : x;
+  return {share * positive * positive, 2.0F * share * positive};
 }
 
 BRIDLE_INLINE Floats neighbours(Floats x) { return __builtin_shuffle(x, count_up(0) ^ 1); }
@@ -69,6 +92,10 @@ BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
       return relu(x, share);
     case ActivationKind::maxmin:
       return maxmin(x * share);
+    case ActivationKind::abs:
+      return absolute(x, share);
+    case ActivationKind::relu_squared:
+      return relu_squared(x, share);
   }
   __builtin_unreachable();
 }
@@ -82,33 +109,34 @@ BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t
     second = second + load(task.bias + column + kLanes);
   }
   const int64_t at = row * task.out_stride + column;
+  auto* out = static_cast<Value*>(task.out) + at;
+  auto* slope = static_cast<Value*>(task.slope) + at;
   float* stream = task.stream + row * task.stream_stride + column;
   if constexpr (epilogue == Epilogue::store) {
-    store_line(task.out + at, first, second);
+    store_line(out, first, second);
   } else if constexpr (epilogue == Epilogue::logits) {
     store(stream, first);
     store(stream + kLanes, second);
   } else if constexpr (epilogue == Epilogue::residual) {
-    if (task.drop_threshold != 0) {
-      const uint32_t key = dropout_row(task.drop_key, static_cast<uint64_t>(task.drop_row + row));
-      first = dropped(first, key, column, task.drop_threshold, task.drop_scale);
-      second = dropped(second, key, column + kLanes, task.drop_threshold, task.drop_scale);
+    if (task.drop.threshold != 0 || task.drop_path.threshold != 0) {
+      const DroppedRow kept(task.drop, task.drop_path, task.drop_row + row, task.sequence_rows);
+      first = kept.at(first, column);
+      second = kept.at(second, column + kLanes);
     }
     const bool fresh = task.keep == 0.0F;
     const Floats a = fresh ? first : load(stream) * task.keep + first;
     const Floats b = fresh ? second : load(stream + kLanes) * task.keep + second;
     store(stream, a);
     store(stream + kLanes, b);
-    store_line(task.out + at, a, b);
+    store_line(out, a, b);
   } else if constexpr (epilogue == Epilogue::times) {
-    store_line(task.out + at, first * load(task.slope + at), second * load(task.slope + at + kLanes));
+    store_line(out, first * load(slope), second * load(slope + kLanes));
   } else if constexpr (epilogue == Epilogue::unsort) {
-    store_line(task.out + at, unsorted(first, load(task.slope + at)),
-               unsorted(second, load(task.slope + at + kLanes)));
+    store_line(out, unsorted(first, load(slope)), unsorted(second, load(slope + kLanes)));
   } else {
     const ValueAndSlope a = activation<kind>(first, task.share), b = activation<kind>(second, task.share);
-    store_line(task.out + at, a.value, b.value);
-    store_line(task.slope + at, a.slope, b.slope);
+    store_line(out, a.value, b.value);
+    store_line(slope, a.slope, b.slope);
   }
 }
 
@@ -116,10 +144,11 @@ BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t
 template <Epilogue epilogue>
 BRIDLE_INLINE void prefetch_row(const LinearTask& task, int64_t row, int64_t column) {
   const int64_t at = row * task.out_stride + column, stream_at = row * task.stream_stride + column;
-  if constexpr (epilogue != Epilogue::logits) __builtin_prefetch(task.out + at, 1);
-  if constexpr (epilogue == Epilogue::activate) __builtin_prefetch(task.slope + at, 1);
-  if constexpr (epilogue == Epilogue::times || epilogue == Epilogue::unsort)
-    __builtin_prefetch(task.slope + at, 0);
+  const auto* out = static_cast<const Value*>(task.out) + at;
+  const auto* slope = static_cast<const Value*>(task.slope) + at;
+  if constexpr (epilogue != Epilogue::logits) __builtin_prefetch(out, 1);
+  if constexpr (epilogue == Epilogue::activate) __builtin_prefetch(slope, 1);
+  if constexpr (epilogue == Epilogue::times || epilogue == Epilogue::unsort) __builtin_prefetch(slope, 0);
   if constexpr (epilogue == Epilogue::logits || epilogue == Epilogue::residual) {
     __builtin_prefetch(task.stream + stream_at, 1);
     __builtin_prefetch(task.stream + stream_at + kLanes, 1);
@@ -139,13 +168,14 @@ struct Pending {
   }
 };
 
-// 32 rows and up to 256 terms of the sum at a time: they stay in the first cache beside a block of columns. Sums of more terms
-// wait in the second.
+// 32 rows and up to 256 terms of the sum (128 of float32) at a time: they stay in the first cache beside a block of columns.
+// Sums of more terms wait in the second.
 template <Epilogue epilogue, ActivationKind kind = ActivationKind::relu>
 void linear_with(const LinearTask& given) {
-  constexpr int64_t kRows = kBlock, kBlocks = 8, kSteps = 8;
+  constexpr int64_t kRows = kBlock, kBlocks = 8, kSteps = kFloat32 ? 4 : 8;
   alignas(64) float sums[kBlocks * kRows * kBlock];
   const LinearTask task = given;  // nothing that is written can be a part of it
+  const auto* left = static_cast<const Value*>(task.left);
   Pending<epilogue, kind> pending{nullptr, 0, 0};
   const int64_t calls = 4 * (task.steps < kSteps ? task.steps : kSteps),
                 at_once = (kBlock + calls - 1) / calls;
@@ -162,12 +192,12 @@ void linear_with(const LinearTask& given) {
         const bool last = step + kSteps >= task.steps;
         const int64_t steps = last ? task.steps - step : kSteps;
         for (int64_t block = first; block < end; ++block) {
-          const uint32_t* right = task.right + (block * task.steps + step) * kPairsPerStep;
+          const uint32_t* right = task.right + (block * task.steps + step) * kStepWords;
           for (int64_t row = top; row < bottom; row += kBlock) {
             float* own = sums + ((block - first) * (kRows / kBlock) + (row - top) / kBlock) * kBlock * kBlock;
             next_row = row, end_row = last ? row + kBlock : row, next_column = block * kBlock;
-            multiply_beside(rows_at(task.left + row * task.left_stride + step * kStep, task.left_stride),
-                            right, steps, step > 0, own, kBlock, meanwhile);
+            multiply_beside(rows_at(left + row * task.left_stride + step * kStep, task.left_stride), right,
+                            steps, step > 0, own, kBlock, meanwhile);
             if (!last) continue;
             pending.finish(task, kBlock);
             pending = {own, row, block * kBlock, 0};
@@ -204,32 +234,35 @@ void linear(const LinearTask& task) {
           return linear_with<Epilogue::activate, ActivationKind::gelu_tanh>(task);
         case ActivationKind::maxmin:
           return linear_with<Epilogue::activate, ActivationKind::maxmin>(task);
+        case ActivationKind::abs:
+          return linear_with<Epilogue::activate, ActivationKind::abs>(task);
+        case ActivationKind::relu_squared:
+          return linear_with<Epilogue::activate, ActivationKind::relu_squared>(task);
       }
   }
 }
 
-void narrow(const float* from, int64_t columns, int64_t rows, uint16_t* to, int64_t stride) {
+void narrow(const float* from, int64_t columns, int64_t rows, void* to, int64_t stride) {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t i = 0; i < columns; i += kLanes)
-      store(to + row * stride + i, load(from + row * columns + i));
+      store(static_cast<Value*>(to) + row * stride + i, load(from + row * columns + i));
 }
 
-constexpr int64_t kGradientSteps =
-    8;  // of a sum before the next block: the left one stays in the first cache
+// Of a sum before the next block: the left one stays in the first cache.
+constexpr int64_t kGradientSteps = kFloat32 ? 4 : 8;
 
 void add_gradient(const GradientTask& task) {
   const TileScope tiles;
   const int64_t steps = task.depth / kStep, right_blocks = task.right_columns / kBlock;
-  const Factor factor{task.right,         Element::bfloat16, false,
-                      task.right_columns, task.depth,        task.right_stride};
+  const Factor factor{task.right, kElement, false, task.right_columns, task.depth, task.right_stride};
   for (int64_t j = 0; j < right_blocks; ++j)
-    pack_lines(factor, Side::right, j * kBlock, 0, steps, task.scratch + j * steps * kPairsPerStep);
+    pack_lines(factor, Side::right, j * kBlock, 0, steps, task.scratch + j * steps * kStepWords);
   for (int64_t step = 0; step < steps; step += kGradientSteps) {
     const int64_t count = steps - step < kGradientSteps ? steps - step : kGradientSteps;
     for (int64_t i = 0; i < task.left_blocks; ++i)
       for (int64_t j = 0; j < right_blocks; ++j)
-        multiply(packed_rows(task.left + (i * steps + step) * kPairsPerStep),
-                 task.scratch + (j * steps + step) * kPairsPerStep, count, task.add || step > 0,
+        multiply(packed_rows(task.left + (i * steps + step) * kStepWords),
+                 task.scratch + (j * steps + step) * kStepWords, count, task.add || step > 0,
                  task.out + (j * task.left_blocks + i) * amx::kSums, kBlock);
   }
 }

@@ -30,17 +30,26 @@ BRIDLE_INLINE bool is_first(const float* logits, int64_t target, float largest) 
   return true;
 }
 
+BRIDLE_INLINE Floats tanh_of(Floats x) {
+  const Floats twice = exponential(x * -2.0F);
+  return 2.0F / (1.0F + twice) - 1.0F;
+}
+
 void cross_entropy(LossTask& task) {
   for (int64_t row = 0; row < task.rows; ++row) {
     float* logits = task.logits + row * task.stride;
-    uint16_t* gradient = task.gradient == nullptr ? nullptr : task.gradient + row * task.gradient_stride;
+    auto* gradient = static_cast<Value*>(task.gradient);
+    if (gradient != nullptr) gradient += row * task.gradient_stride;
     if (row >= task.tokens) {
-      if (gradient != nullptr) std::memset(gradient, 0, static_cast<size_t>(task.columns) * 2);
+      if (gradient != nullptr) std::memset(gradient, 0, static_cast<size_t>(task.columns) * sizeof(Value));
       continue;
     }
     if (task.bias != nullptr)
       for (int64_t j = 0; j < task.columns; j += kLanes)
         store(logits + j, load(logits + j) + load(task.bias + j));
+    if (task.soft_cap != 0.0F)
+      for (int64_t j = 0; j < task.columns; j += kLanes)
+        store(logits + j, task.soft_cap * tanh_of(load(logits + j) * (1.0F / task.soft_cap)));
     const int64_t target = task.targets[row];
     float largest = largest_logit(task, logits);
     const bool hit = is_first(logits, target, largest);
@@ -62,8 +71,14 @@ void cross_entropy(LossTask& task) {
     for (int64_t j = 0; j < task.columns; j += kLanes) {
       const Floats x = logits_at(task, logits, j);
       const Floats p = exponential(x - largest) * share;
-      const Floats difference =
-          count_up(static_cast<int32_t>(j)) == static_cast<int32_t>(target) ? p - 1.0F : p;
+      const auto is_target = count_up(static_cast<int32_t>(j)) == static_cast<int32_t>(target);
+      Floats difference = is_target ? p - 1.0F : p;
+      if (task.soft_cap != 0.0F) {  // times 1 − tanh², from the logit as it was before the margin
+        const Floats t = (is_target ? x + task.margin : x) * (1.0F / task.soft_cap);
+        difference = j + kLanes <= task.classes
+                         ? difference * (1.0F - t * t)
+                         : (x == -INFINITY ? splat(0.0F) : difference * (1.0F - t * t));
+      }
       store(gradient + j, difference);
       if (task.d_bias != nullptr) store(task.d_bias + j, load(task.d_bias + j) + difference);
     }

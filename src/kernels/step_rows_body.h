@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/step_linear_body.h"
+#include "kernels/step_loss_body.h"
 
 namespace bridle {
 namespace {
@@ -14,23 +15,21 @@ BRIDLE_INLINE Floats counted(const NormTask& task, Floats x, int64_t column) {
   return count_up(static_cast<int32_t>(column)) < static_cast<int32_t>(task.size) ? x : splat(0.0F);
 }
 
-BRIDLE_INLINE Floats tanh_of(Floats x) {
-  const Floats twice = exponential(x * -2.0F);
-  return 2.0F / (1.0F + twice) - 1.0F;
-}
-
 void norm(const NormTask& task) {
   const float each = 1.0F / static_cast<float>(task.size);
   for (int64_t row = 0; row < task.rows; ++row) {
     const float* x = task.stream + row * task.columns;
-    Bfloat16 *normal = task.normal + row * task.stride, *out = task.out + row * task.stride;
+    auto *normal = static_cast<Value*>(task.normal) + row * task.stride,
+         *out = static_cast<Value*>(task.out) + row * task.stride;
     float mean = 0.0F, inverse = 1.0F;
-    if (task.kind == NormLayer::layer_norm) {
+    if (task.kind == NormLayer::layer_norm || task.kind == NormLayer::center_norm) {
       Floats sum = splat(0.0F);
       for (int64_t j = 0; j < task.columns; j += kLanes) sum = sum + counted(task, load(x + j), j);
       mean = sum_of(sum) * each;
     }
-    if (task.kind != NormLayer::tanh) {
+    if (task.kind == NormLayer::center_norm)
+      inverse = static_cast<float>(task.size) / static_cast<float>(task.size - 1);
+    if (task.kind == NormLayer::rms_norm || task.kind == NormLayer::layer_norm) {
       Floats squares = splat(0.0F);
       for (int64_t j = 0; j < task.columns; j += kLanes) {
         const Floats centred = counted(task, load(x + j) - mean, j);
@@ -52,7 +51,7 @@ void norm(const NormTask& task) {
 }
 
 // The gradient of x̂ at a column.
-BRIDLE_INLINE Floats of_normal(const NormTask& task, const Bfloat16* out, int64_t j) {
+BRIDLE_INLINE Floats of_normal(const NormTask& task, const Value* out, int64_t j) {
   const Floats d = load(out + j);
   return task.gain == nullptr ? d : d * load(task.gain + j);
 }
@@ -60,7 +59,8 @@ BRIDLE_INLINE Floats of_normal(const NormTask& task, const Bfloat16* out, int64_
 void norm_backward(const NormTask& task) {
   const float each = 1.0F / static_cast<float>(task.size);
   for (int64_t row = 0; row < task.rows; ++row) {
-    const Bfloat16 *normal = task.normal + row * task.stride, *d_out = task.out + row * task.stride;
+    const auto *normal = static_cast<const Value*>(task.normal) + row * task.stride,
+               *d_out = static_cast<const Value*>(task.out) + row * task.stride;
     float* stream = task.stream + row * task.columns;
     Floats sum = splat(0.0F), along = splat(0.0F);
     if (task.kind != NormLayer::tanh) {
@@ -70,25 +70,27 @@ void norm_backward(const NormTask& task) {
         along = along + d * load(normal + j);
       }
     }
-    const float mean = task.kind == NormLayer::layer_norm ? sum_of(sum) * each : 0.0F;
-    const float share = sum_of(along) * each, inverse = task.inverse[row];
+    const bool centred = task.kind == NormLayer::layer_norm || task.kind == NormLayer::center_norm;
+    const float mean = centred ? sum_of(sum) * each : 0.0F, inverse = task.inverse[row];
+    const float share = task.kind == NormLayer::center_norm ? 0.0F : sum_of(along) * each;
     for (int64_t j = 0; j < task.columns; j += kLanes) {
       const Floats y = load(normal + j), d = of_normal(task, d_out, j);
       const Floats slope =
           task.kind == NormLayer::tanh ? d * (1.0F - y * y) : (d - mean - y * share) * inverse;
       const Floats kept = counted(task, load(stream + j) * task.keep + slope, j);
       store(stream + j, kept);
-      store(task.copy + row * task.stride + j, kept);
+      store(static_cast<Value*>(task.copy) + row * task.stride + j, kept);
     }
   }
 }
 
 void add_columns(const ColumnsTask& task) {
+  const auto *lefts = static_cast<const Value*>(task.left), *rights = static_cast<const Value*>(task.right);
   for (int64_t j = task.first; j < task.end; j += kLanes) {
     Floats sum = splat(0.0F);
     for (int64_t row = 0; row < task.rows; ++row) {
-      const Floats left = load(task.left + row * task.stride + j);
-      sum = sum + (task.right == nullptr ? left : left * load(task.right + row * task.right_stride + j));
+      const Floats left = load(lefts + row * task.stride + j);
+      sum = sum + (rights == nullptr ? left : left * load(rights + row * task.right_stride + j));
     }
     store(task.out + j, load(task.out + j) + sum);
   }
@@ -96,11 +98,10 @@ void add_columns(const ColumnsTask& task) {
 
 void drop(const DropTask& task) {
   for (int64_t row = 0; row < task.rows; ++row) {
-    const uint32_t key = dropout_row(task.key, static_cast<uint64_t>(task.first_row + row));
-    for (int64_t j = 0; j < task.columns; j += kLanes) {
-      const Floats x = load(task.in + row * task.stride + j);
-      store(task.out + row * task.stride + j, dropped(x, key, j, task.threshold, task.scale));
-    }
+    const DroppedRow kept(task.drop, task.drop_path, task.first_row + row, task.sequence_rows);
+    const auto* in = static_cast<const Value*>(task.in) + row * task.stride;
+    auto* out = static_cast<Value*>(task.out) + row * task.stride;
+    for (int64_t j = 0; j < task.columns; j += kLanes) store(out + j, kept.at(load(in + j), j));
   }
 }
 

@@ -1,5 +1,6 @@
-// Blocks of 32×32 results of bfloat16 products with float32 sums: on AMX tiles where the file is compiled for them, otherwise
-// on vectors. The layout of packed factors is matmul_amx.h's.
+// Blocks of 32×32 results of products of values with float32 sums: bfloat16 on AMX tiles where the file is compiled for them,
+// otherwise on vectors. The layout of packed bfloat16 factors is matmul_amx.h's; a packed step of float32 is [line][term] on the
+// left and [term][line] on the right.
 #pragma once
 
 #include "kernels/matmul_amx.h"
@@ -15,6 +16,12 @@ using amx::kPairsPerStep;
 using amx::kStep;
 using amx::Side;
 
+constexpr int64_t kStepWords = kBlock * kStep * static_cast<int64_t>(sizeof(Value)) / 4;  // of a packed step
+constexpr Element kElement = kFloat32 ? Element::float32 : Element::bfloat16;
+constexpr int64_t packed_words(int64_t lines, int64_t depth) {
+  return lines * depth * static_cast<int64_t>(sizeof(Value)) / 4;
+}
+
 constexpr int64_t kTilePairs = 256;
 
 // 32 rows of a left factor: in packed form, or as they lie in memory.
@@ -23,14 +30,47 @@ struct Rows {
   int64_t stride, half,
       step;  // bytes from row to row, from the first 16 rows to the others, and from step to step
 };
-BRIDLE_INLINE Rows rows_at(const uint16_t* data, int64_t stride) {
-  return {data, 2 * stride, 32 * stride, 2 * kStep};
+BRIDLE_INLINE Rows rows_at(const Value* data, int64_t stride) {
+  constexpr int64_t bytes = sizeof(Value);
+  return {data, bytes * stride, 16 * bytes * stride, bytes * kStep};
 }
 BRIDLE_INLINE Rows packed_rows(const uint32_t* packed) {
-  return {packed, 64, 4 * kTilePairs, 8 * kTilePairs};
+  constexpr int64_t row = kStep * static_cast<int64_t>(sizeof(Value));
+  return {packed, row, 16 * row, 32 * row};
 }
 
-#if defined(__AVX512BF16__)
+#if defined(BRIDLE_STEP_FLOAT32)
+
+// Lines that lie next to each other are copied a row of 32 at a time.
+inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
+                       uint32_t* packed) {
+  const auto* data = static_cast<const float*>(factor.data);
+  auto* out = reinterpret_cast<float*>(packed);
+  const bool row_by_row = factor.along_depth == (side == Side::left);
+  const int64_t line_step = side == Side::left ? kStep : 1, term_step = side == Side::left ? 1 : kBlock;
+  for (int64_t step = 0; step < steps; ++step, out += kBlock * kStep) {
+    const int64_t first = start + step * kStep;
+    const bool whole = line + kBlock <= factor.lines && first + kStep <= factor.depth;
+    if (whole && row_by_row) {
+      const float* from =
+          factor.along_depth ? data + line * factor.stride + first : data + first * factor.stride + line;
+      for (int64_t i = 0; i < kBlock; ++i)
+        std::memcpy(out + i * kBlock, from + i * factor.stride, kBlock * sizeof(float));
+      continue;
+    }
+    const int64_t line_stride = factor.along_depth ? factor.stride : 1,
+                  depth_stride = factor.along_depth ? 1 : factor.stride;
+    for (int64_t i = 0; i < kBlock; ++i) {
+      for (int64_t j = 0; j < kStep; ++j) {
+        const bool inside = line + i < factor.lines && first + j < factor.depth;
+        out[i * line_step + j * term_step] =
+            inside ? data[(line + i) * line_stride + (first + j) * depth_stride] : 0.0F;
+      }
+    }
+  }
+}
+
+#elif defined(__AVX512BF16__)
 
 inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
                        uint32_t* packed) {
@@ -77,7 +117,7 @@ inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t st
 
 #endif
 
-#if defined(__AMX_BF16__)
+#if defined(__AMX_BF16__) && !defined(BRIDLE_STEP_FLOAT32)
 
 using amx::TileScope;
 
@@ -135,6 +175,43 @@ struct TileScope {
   TileScope() {}  // NOLINT(modernize-use-equals-default): an unused variable of this type is no mistake
 };
 
+#if defined(BRIDLE_STEP_FLOAT32)
+
+#if defined(__AVX512F__)
+constexpr int64_t kHalves = 2, kStripLines = 8;
+#else
+constexpr int64_t kHalves = 1, kStripLines = 4;
+#endif
+constexpr int64_t kHalfWords = 16;  // from the first 16 columns of a packed step to the others
+
+BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint32_t* right, int64_t steps,
+                                  bool accumulate, float* sums, int64_t stride) {
+  Floats total[kStripLines][kHalves];
+  for (int64_t i = 0; i < kStripLines; ++i) {
+    for (int64_t half = 0; half < kHalves; ++half)
+      total[i][half] = accumulate ? load(sums + i * stride + 16 * half) : splat(0.0F);
+  }
+  for (int64_t step = 0; step < steps; ++step, left += rows.step, right += kStepWords) {
+    for (int64_t term = 0; term < kStep; ++term) {
+      Floats b[kHalves];
+      for (int64_t half = 0; half < kHalves; ++half)
+        std::memcpy(&b[half], right + term * kBlock + half * kHalfWords, sizeof(Floats));
+      for (int64_t i = 0; i < kStripLines; ++i) {
+        float a;
+        std::memcpy(&a, left + i * rows.stride + 4 * term, 4);
+        for (int64_t half = 0; half < kHalves; ++half) total[i][half] = total[i][half] + a * b[half];
+      }
+    }
+  }
+  for (int64_t i = 0; i < kStripLines; ++i) {
+    for (int64_t half = 0; half < kHalves; ++half) store(sums + i * stride + 16 * half, total[i][half]);
+  }
+}
+
+#else
+
+constexpr int64_t kStripLines = 8, kHalfWords = kTilePairs;
+
 // total + the two terms of `a`, each times its own of `pairs`. Where there is an instruction for both, 16 sums fit in the registers.
 #if defined(__AVX512BF16__)
 constexpr int64_t kHalves = 2;
@@ -160,7 +237,7 @@ BRIDLE_INLINE Floats add_terms(Floats total, uint32_t a, Words pairs) {
 // Eight rows × 16 or 32 columns.
 BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint32_t* right, int64_t steps,
                                   bool accumulate, float* sums, int64_t stride) {
-  constexpr int64_t kRows = 8;
+  constexpr int64_t kRows = kStripLines;
   Floats total[kRows][kHalves];
   for (int64_t i = 0; i < kRows; ++i) {
     for (int64_t half = 0; half < kHalves; ++half)
@@ -183,14 +260,16 @@ BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint
   }
 }
 
+#endif
+
 template <class Meanwhile>
 inline void multiply_beside(const Rows& left, const uint32_t* right, int64_t steps, bool accumulate,
                             float* sums, int64_t stride, const Meanwhile& meanwhile) {
   for (int64_t step = 0; step < 4 * steps; ++step) meanwhile();
-  for (int64_t row = 0; row < kBlock; row += 8) {
+  for (int64_t row = 0; row < kBlock; row += kStripLines) {
     const char* data = static_cast<const char*>(left.data) + row / 16 * left.half + row % 16 * left.stride;
     for (int64_t half = 0; half < 2; half += kHalves)
-      multiply_strip(data, left, right + half * kTilePairs, steps, accumulate,
+      multiply_strip(data, left, right + half * kHalfWords, steps, accumulate,
                      sums + row * stride + 16 * half, stride);
   }
 }

@@ -1,5 +1,6 @@
 // Sixteen numbers at a time, in GCC's vector types: one text for every instruction set that a file is compiled for. Everything
-// is static, so that no file's version can stand in for another's. bfloat16 numbers are uint16_t.
+// is static, so that no file's version can stand in for another's. bfloat16 numbers are uint16_t. `Value` is what a file's
+// activations are: float where BRIDLE_STEP_FLOAT32 is defined, else bfloat16.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,13 @@ typedef float Floats __attribute__((vector_size(64)));
 typedef int32_t Ints __attribute__((vector_size(64)));
 typedef uint32_t Words __attribute__((vector_size(64)));
 typedef uint16_t Halves __attribute__((vector_size(32)));
+
+#if defined(BRIDLE_STEP_FLOAT32)
+typedef float Value;
+#else
+typedef uint16_t Value;
+#endif
+constexpr bool kFloat32 = sizeof(Value) == sizeof(float);
 
 BRIDLE_INLINE Floats splat(float x) { return Floats{} + x; }
 BRIDLE_INLINE Ints count_up(int32_t first) {
@@ -71,6 +79,11 @@ BRIDLE_INLINE void store_line(uint16_t* p, Floats first, Floats second) {
   store(p + kLanes, second);
 #endif
 }
+BRIDLE_INLINE void store_line(float* p, Floats first, Floats second) {
+  store(p, first);
+  store(p + kLanes, second);
+}
+
 #if defined(__AVX512F__)
 BRIDLE_INLINE Floats larger(Floats a, Floats b) {
   return reinterpret_cast<Floats>(_mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
@@ -94,11 +107,13 @@ BRIDLE_INLINE float largest_of(Floats x) {
   return x[0] > x[1] ? x[0] : x[1];
 }
 
-// 2ˣ, relatively to about 3e-6 with five terms after the first and 4e-5 with four; 0 at −∞ and wherever it would be denormal.
+// 2ˣ, relatively to about 4e-5 with four terms after the first, 3e-6 with five and 1e-7 with seven; 0 at −∞ and wherever it would
+// be denormal.
 // The power of the nearest integer times a polynomial on [−1/2, 1/2].
 template <int terms>
 BRIDLE_INLINE Floats power_of_two(Floats x) {
-  constexpr float c[] = {1.0F, 0.69314718F, 0.24022651F, 0.05550411F, 0.00961813F, 0.00133336F};
+  constexpr float c[] = {1.0F,        0.69314718F, 0.24022651F, 0.05550411F,
+                         0.00961813F, 0.00133336F, 0.00015404F, 0.00001525F};
 #if defined(__AVX512DQ__)
   const auto whole = reinterpret_cast<Floats>(_mm512_roundscale_ps(reinterpret_cast<__m512>(x), 0));
   const auto rest = reinterpret_cast<Floats>(_mm512_reduce_ps(reinterpret_cast<__m512>(x), 0));
@@ -123,11 +138,12 @@ BRIDLE_INLINE Floats power_of_two(Floats x) {
 }
 
 constexpr float kLog2e = 1.44269504F, kLn2 = 0.69314718F;
-BRIDLE_INLINE Floats exponential(Floats x) { return power_of_two<5>(x * kLog2e); }
+constexpr int kTerms = kFloat32 ? 7 : 5;  // of 2ˣ, as exactly as values need it
+BRIDLE_INLINE Floats exponential(Floats x) { return power_of_two<kTerms>(x * kLog2e); }
 
-// 1/x to about 1e-4, for positive x; 0 at ∞.
+// 1/x for positive x, to about 1e-4 where values are bfloat16; 0 at ∞.
 BRIDLE_INLINE Floats rough_reciprocal(Floats x) {
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(BRIDLE_STEP_FLOAT32)
   return reinterpret_cast<Floats>(_mm512_rcp14_ps(reinterpret_cast<__m512>(x)));
 #else
   return 1.0F / x;

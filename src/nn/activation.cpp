@@ -1,8 +1,10 @@
 #include "nn/activation.h"
 
+#include <ATen/ops/abs.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/stack.h>
 
@@ -10,6 +12,37 @@
 #include <stdexcept>
 
 namespace bridle {
+
+const char* word(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::gelu:
+      return "gelu";
+    case ActivationKind::gelu_tanh:
+      return "gelu_tanh";
+    case ActivationKind::relu:
+      return "relu";
+    case ActivationKind::maxmin:
+      return "maxmin";
+    case ActivationKind::abs:
+      return "abs";
+    case ActivationKind::relu_squared:
+      return "relu_squared";
+  }
+  return nullptr;
+}
+
+bool is_fused(ActivationKind kind) {
+  switch (kind) {
+    case ActivationKind::gelu:
+    case ActivationKind::gelu_tanh:
+    case ActivationKind::relu:
+    case ActivationKind::maxmin:
+    case ActivationKind::abs:
+    case ActivationKind::relu_squared:
+      return true;
+  }
+  return false;
+}
 
 namespace {
 
@@ -28,20 +61,32 @@ at::Tensor applied(ActivationKind kind, const at::Tensor& x) {
       return at::relu(x);
     case ActivationKind::maxmin:
       return sorted_pairs(x);
+    case ActivationKind::abs:
+      return at::abs(x);
+    case ActivationKind::relu_squared:
+      return at::relu(x).square();
   }
   throw std::logic_error("an activation without a forward pass");
 }
 
-// The largest; and |f(x)| ≤ |x| for all of them.
-double slope_of(ActivationKind kind) {
+// |f(x)| ≤ gain·|x| and |f′(x)| ≤ slope; both times the largest |x| where it says so.
+struct Growth {
+  double gain, slope;
+  bool times_largest = false;
+};
+
+Growth growth_of(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::gelu:
-      return kGeluSlope;
+      return {1.0, kGeluSlope};
     case ActivationKind::gelu_tanh:
-      return kGeluTanhSlope;
+      return {1.0, kGeluTanhSlope};
     case ActivationKind::relu:
     case ActivationKind::maxmin:
-      return 1.0;
+    case ActivationKind::abs:
+      return {1.0, 1.0};
+    case ActivationKind::relu_squared:
+      return {1.0, 2.0, true};
   }
   throw std::logic_error("an activation without a bound");
 }
@@ -51,9 +96,11 @@ bool is_exact(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::gelu:
     case ActivationKind::gelu_tanh:
+    case ActivationKind::relu_squared:
       return false;
     case ActivationKind::relu:
     case ActivationKind::maxmin:
+    case ActivationKind::abs:
       return true;
   }
   throw std::logic_error("an activation without a forward error");
@@ -61,31 +108,62 @@ bool is_exact(ActivationKind kind) {
 
 }  // namespace
 
+bool has_slope_one(ActivationKind kind) {
+  const Growth growth = growth_of(kind);
+  return growth.slope <= 1.0 && !growth.times_largest;
+}
+
+FusedValue Activation::fused(FusedBuffer values, FusedBuffer gradient, FusedBuffer slope) const {
+  FusedValue value{.values = values, .gradient = gradient, .slope = slope};
+  switch (kind_) {
+    case ActivationKind::gelu:
+    case ActivationKind::gelu_tanh:
+    case ActivationKind::relu:
+    case ActivationKind::abs:
+    case ActivationKind::relu_squared:
+      value.epilogue = Epilogue::times;
+      return value;
+    case ActivationKind::maxmin:  // its slopes say only which pairs changed places
+      value.epilogue = Epilogue::unsort;
+      value.gain = share();
+      return value;
+  }
+  throw std::logic_error("an activation without a way back");
+}
+
 at::Tensor Activation::forward(const at::Tensor& x) const {
   const at::Tensor y = applied(kind_, x);
   return divisor_ == 1.0 ? y : y.div(divisor_);
 }
 
-Bound Activation::bound(const Bound& in) const {
-  return {.activation = in.activation / divisor_,
-          .lipschitz = UpperBound(slope_of(kind_)) / divisor_ * in.lipschitz};
+// No entry of a vector is larger than its length, √size times its RMS.
+Bound Activation::bound(const Bound& in, int64_t size) const {
+  const Growth growth = growth_of(kind_);
+  const UpperBound largest =
+      growth.times_largest ? sqrt(UpperBound(static_cast<double>(size))) * in.activation : UpperBound(1.0);
+  return {.activation = largest * growth.gain * in.activation / divisor_,
+          .lipschitz = largest * growth.slope / divisor_ * in.lipschitz};
 }
 
-// GeLU errs by a few units of its argument.
+// What is not exact errs by a few units of its argument, times its gain.
 Enclosure Activation::enclose(const Enclosure& x, const ErrorWalk& walk) const {
   const at::Tensor values = forward(x.values);
   const bool exact = is_exact(kind_);
-  const double slope = slope_of(kind_);
   if (exact && divisor_ == 1.0) return {values, x.reach, x.error};
   const int64_t dimensions = x.error.dim();
   const double root = std::sqrt(static_cast<double>(values.size(-1)));
+  const at::Tensor size = walk.size(x);
+  const Growth growth = growth_of(kind_);
+  const at::Tensor largest = growth.times_largest ? size : at::ones_like(size);
+  const at::Tensor gain = largest.mul(growth.gain), slope = largest.mul(growth.slope);
   at::Tensor units = walk.unit(dimensions).mul(2.0);  // the divisor is cast
   if (!exact) units = units.add(walk.sum_unit(dimensions).mul(32.0)).add(walk.unit(dimensions).mul(8.0));
-  const at::Tensor error = x.error.mul(slope)
-                               .add(walk.size(x).mul(units))
-                               .add(walk.least(dimensions).mul(4.0 * root))
-                               .add(walk.scalar_error(divisor_, dimensions));
-  return walk.stored(values, raised(x.reach.mul(slope).div(divisor_)), raised(error.div(divisor_)));
+  at::Tensor error = x.error.mul(slope)
+                         .add(size.mul(gain).mul(units))
+                         .add(walk.least(dimensions).mul(4.0 * root))
+                         .add(walk.scalar_error(divisor_, dimensions));
+  error = walk.guarded(raised(error.div(divisor_)), raised(size.mul(gain)));
+  return walk.stored(values, raised(x.reach.mul(slope).div(divisor_)), error);
 }
 
 }  // namespace bridle

@@ -3,10 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
-#include <ATen/ops/triu.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "nn/dropout.h"
 #include "nn/fused_attention.h"
 #include "nn/fused_linear.h"
+#include "nn/norm.h"
 #include "nn/norms.h"
 
 namespace bridle {
@@ -41,6 +40,8 @@ Attention::Attention(const TransformerOptions& options, Weights& weights, const 
       size_(options.hidden_size),
       softmax_scale_(options.softmax_scale),
       dropout_(options.dropout),
+      qk_epsilon_(options.qk_norm ? std::optional(options.qk_norm_epsilon) : std::nullopt),
+      window_(options.attention_window),
       query_(weights, name + ".q_proj", projection(options, Role::query)),
       key_(weights, name + ".k_proj", projection(options, Role::key)),
       value_(weights, name + ".v_proj", projection(options, Role::value)),
@@ -79,17 +80,19 @@ Enclosure Attention::for_queries(const Enclosure& x) const {
   return {for_queries(x.values, 1), for_queries(x.reach, 2), for_queries(x.error, 2)};
 }
 
-at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length) const {
+at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length, const at::Tensor& begins) const {
   const int64_t rows = like.size(2), before = length - rows;
-  const at::Tensor mask = at::full({rows, length}, -std::numeric_limits<double>::infinity(),
-                                   like.options().dtype(at::kFloat).requires_grad(false))
-                              .triu(before + 1);
+  const at::TensorOptions options = like.options().dtype(at::kFloat).requires_grad(false);
+  const at::Tensor column = at::arange(length, options.dtype(at::kLong));
+  const at::Tensor token = column.narrow(0, before, rows).unsqueeze(1);  // [T, 1]
+  at::Tensor hidden = column.gt(token).unsqueeze(0);                     // [1, T, length]
+  if (window_ > 0) hidden = hidden.logical_or(column.le(token.sub(window_)));
+  if (begins.defined()) hidden = hidden.logical_or(column.lt(begins.unsqueeze(-1)));
+  const at::Tensor mask = at::zeros({1}, options)
+                              .masked_fill(hidden, -std::numeric_limits<double>::infinity())
+                              .unsqueeze(1);  // [B or 1, 1, T, length]
   if (!position_bias_) return mask.to(like.scalar_type());
-  const at::Tensor position = at::arange(length, mask.options().dtype(at::kLong));
-  const at::Tensor offset = position.narrow(0, before, rows)
-                                .unsqueeze(1)
-                                .sub(position)
-                                .clamp(0, position_bias_->tensor.size(1) - 1);
+  const at::Tensor offset = token.sub(column).clamp(0, position_bias_->tensor.size(1) - 1);
   const at::Tensor bias =
       position_bias_->tensor.index_select(1, offset.view({-1})).view({heads_, rows, length});
   return bias.add(mask).to(like.scalar_type());
@@ -104,6 +107,10 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::La
     q = rope_->forward(q, before);
     k = rope_->forward(k, before);
   }
+  if (qk_epsilon_) {  // rotations leave lengths as they are, so that the order does not matter
+    q = divided_by_rms(q, *qk_epsilon_);
+    k = divided_by_rms(k, *qk_epsilon_);
+  }
   if (cache != nullptr) {
     cache->keys = k = before == 0 ? k : at::cat({cache->keys, k}, 2);
     cache->values = v = before == 0 ? v : at::cat({cache->values, v}, 2);
@@ -117,7 +124,7 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::La
 at::Tensor Attention::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              Pass& pass) const {
   const at::Tensor logits = at::matmul(q.mul(logit_scale()), k.transpose(2, 3))
-                                .add(added_logits(q, k.size(2)));  // [B, H, T, length]
+                                .add(added_logits(q, k.size(2), pass.begins));  // [B, H, T, length]
   return at::matmul(dropout(at::softmax(logits, -1), dropout_, pass), v);
 }
 
@@ -130,6 +137,10 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   if (rope_) {
     q = rope_->enclose(q, walk);
     k = rope_->enclose(k, walk);
+  }
+  if (qk_epsilon_) {
+    q = enclose_divided_by_rms(q, *qk_epsilon_, walk);
+    k = enclose_divided_by_rms(k, *qk_epsilon_, walk);
   }
   k = for_queries(k);
   const auto so_far = [](const at::Tensor& t) {
@@ -171,7 +182,7 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   const at::Tensor known = walk.guarded(walk.guarded(raised(error), largest), of_all(v_size).expand_as(error))
                                .add(walk.scalar_error(logit_scale(), dimensions))
                                .masked_fill(products.isinf(), std::numeric_limits<double>::infinity());
-  Pass pass{.dtype = at::kDouble};
+  Pass pass{.dtype = at::kDouble, .begins = walk.begins};
   const Enclosure by_head = walk.stored(attend(q.values, k.values, v.values, pass), raised(reach), known);
   const auto together = [](const at::Tensor& t) { return raised(t.square().sum(2).sqrt()); };  // [K, B, T]
   const Enclosure heads{by_head.values.transpose(1, 2).reshape(x.values.sizes()), together(by_head.reach),
@@ -196,17 +207,26 @@ std::vector<UpperBound> Attention::head_biases(const Linear& layer, Walk& walk) 
 }
 
 // How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a, the values' heads
-// divided by `scales`. With R = √d·a every token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors.
+// divided by `scales`. With R = √d·a every token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors. Where queries and keys are normalised,
+// their stretch is 1/√ε times as large and their length at most √d_h.
 UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const {
-  const std::vector<UpperBound> q = head_norms(query_, walk), k = head_norms(key_, walk),
-                                v = head_norms(value_, walk);
+  std::vector<UpperBound> q = head_norms(query_, walk), k = head_norms(key_, walk);
+  const std::vector<UpperBound> v = head_norms(value_, walk);
   const auto largest = [&](const std::vector<UpperBound>& norms, const Linear& layer) {
     std::vector<UpperBound> result = head_biases(layer, walk);
     for (size_t h = 0; h < norms.size(); ++h)
       result[h] = norms[h] * sqrt(UpperBound(static_cast<double>(size_))) * a + result[h];
     return result;
   };
-  const auto q_hat = largest(q, query_), k_hat = largest(k, key_), v_hat = largest(v, value_);
+  auto q_hat = largest(q, query_), k_hat = largest(k, key_);
+  const auto v_hat = largest(v, value_);
+  if (qk_epsilon_) {
+    const UpperBound slope = rms_slope(*qk_epsilon_), length = root_of_ratio(size_, heads_);
+    for (auto* norms : {&q, &k})
+      for (UpperBound& norm : *norms) norm = norm * slope;
+    for (auto* lengths : {&q_hat, &k_hat})
+      for (UpperBound& own : *lengths) own = min(length, own * slope);
+  }
   const double head_size = static_cast<double>(size_) / static_cast<double>(heads_);
   const UpperBound scale = UpperBound(std::abs(softmax_scale_)) / head_size;
   UpperBound by_head = 0.0;
@@ -219,7 +239,8 @@ UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& sc
     values += value * value;
     products.push_back(k[h] * value);
   }
-  if (query_.bias()) return sqrt(by_head);  // the other form is for layers without bias
+  // The other form is for queries that are linear in the input.
+  if (query_.bias() || qk_epsilon_) return sqrt(by_head);
   const UpperBound content = UpperBound(2.0) * scale * static_cast<double>(size_) * a * a;
   return min(sqrt(by_head), sqrt(values) + content * walk.norms.scaled_heads(query_.weight(), products));
 }
@@ -243,6 +264,7 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
                                   .out = heads.qkv,
                                   .d_out = heads.d_qkv}));
   if (rope_) program.add(std::make_unique<FusedRope>(heads, rope_->theta()));
+  if (qk_epsilon_) program.add(std::make_unique<FusedHeadNorm>(program, heads, *qk_epsilon_));
   program.cut_forward();
   const FusedAttentionOptions attention{.heads = heads,
                                         .scale = static_cast<float>(logit_scale()),
@@ -250,21 +272,15 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
                                         .out = program.matrix(size_),
                                         .d_out = program.matrix(size_),
                                         .log_sums = program.floats(heads_),
+                                        .window = window_,
                                         .dropout = dropout_};
   program.add(std::make_unique<FusedAttention>(program, attention));
   program.add(std::make_unique<FusedLinear>(
-      program, FusedLinearOptions{.weights = {output_.weight()},
-                                  .biases = output_.biases(),
-                                  .left = FusedWeight::Left::out,
-                                  .in = {.values = attention.out, .gradient = attention.d_out},
-                                  .factor = end.share,
-                                  .scale = static_cast<float>(output_scale_.value()),
-                                  .learned_scale = output_scale_.learned(),
-                                  .out = end.out,
-                                  .d_out = end.d_out,
-                                  .stream = end.stream,
-                                  .keep = end.keep,
-                                  .dropout = dropout_}));
+      program, ending(end, {.weights = {output_.weight()},
+                            .biases = output_.biases(),
+                            .in = {.values = attention.out, .gradient = attention.d_out},
+                            .scale = static_cast<float>(output_scale_.value()),
+                            .learned_scale = output_scale_.learned()})));
 }
 
 Bound Attention::bound(const Bound& in, Walk& walk) const {

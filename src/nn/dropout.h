@@ -11,4 +11,7 @@ at::Tensor dropout(const at::Tensor& x, double share, Pass& pass);
 // Of the so-manieth use of dropout in a pass.
 uint64_t dropout_key(const RandomKey& key, uint64_t call);
 
+// The same for whole sequences, [B, T, d]: the branch that x ends is dropped or not.
+at::Tensor drop_path(const at::Tensor& x, double share, Pass& pass);
+
 }  // namespace bridle

@@ -272,7 +272,15 @@ LogitEnclosure enclose_logits(const Enclosure& x, const LogitLayer& layer, Error
   own = own.add(final.mul(unit.mul(6.0))).add(least.mul(8.0 + 2.0 * scale));
   own = raised(own.add(walk.scalar_error(scale, dimensions)));
   own = walk.guarded(walk.guarded(own, raised(whole.add(longest))), raised(final));
-  return {logits, x.reach, x.error, own, raised(x.error.mul(longest * scale).add(own))};
+  at::Tensor error = x.error.mul(longest * scale).add(own);
+  if (layer.soft_cap != 0.0) {  // a quotient, tanh and a product; no slope is above 1
+    error = error.add(final.mul(unit.mul(8.0).add(walk.sum_unit(dimensions).mul(32.0))));
+    error = error.add(least.mul(8.0 * (1.0 + layer.soft_cap)));
+    error = error.add(walk.scalar_error(layer.soft_cap, dimensions));
+    own = own.clone();
+    own.narrow(0, 1, own.size(0) - 1).fill_(kInfinity);
+  }
+  return {logits, x.reach, x.error, own, raised(error)};
 }
 
 }  // namespace bridle

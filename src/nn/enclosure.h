@@ -52,8 +52,9 @@ struct Enclosure {
   at::Tensor error = {};   // [K, rows…]: between the program's and the exact signal, both at x′
 };
 
-// At the logits. `reach` and `input_error` are those of the head's input, which moves a difference of two logits by at most
-// γ|w_i − w_j| times as much; `own_error` is what the head itself adds to any logit, and `error` all of a logit's.
+// At the logits, before a soft cap: it keeps their order, so predictions are the same. `reach` and `input_error` are those of the head's input, which moves a difference of two logits by at most
+// γ|w_i − w_j| times as much; `own_error` is what the head itself adds to any logit, and `error` all of a logit's, after a soft
+// cap too. A soft cap may round two logits of a program to one number: `own_error` is infinite then, but for the float64 pass.
 struct LogitEnclosure {
   at::Tensor logits = {};       // float64, [rows…, V]
   at::Tensor reach = {};        // [K, rows…]
@@ -82,6 +83,8 @@ class ErrorWalk {
     double absolute = 0.0;
   };
   InputError input_error = {};
+  // Of the documents of the inputs to come, as Pass has them; undefined where there are none.
+  at::Tensor begins = {};
   // After each layer the reach of a case is at most this, where it is given.
   std::vector<std::map<std::string, double>> reach_limits = {};
   // The largest RMS over rows after each layer, exact and at x itself, for all that was walked.
@@ -142,6 +145,7 @@ struct LogitLayer {
   const Param& rows;
   double scale = 1.0;
   const Param* bias = nullptr;
+  double soft_cap = 0.0;  // c: logits z become c·tanh(z/c); 0: they stay
 };
 LogitEnclosure enclose_logits(const Enclosure& x, const LogitLayer& layer, ErrorWalk& walk);
 

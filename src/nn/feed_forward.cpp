@@ -18,15 +18,14 @@ LinearOptions layer(const TransformerOptions& options, Role role) {
 FeedForward::FeedForward(const TransformerOptions& options, Weights& weights, const std::string& name)
     : up_(weights, name + ".up_proj", layer(options, Role::mlp_up)),
       down_(weights, name + ".down_proj", layer(options, Role::mlp_down)),
-      activation_(options.activation, options.activation_divisor),
-      dropout_(options.dropout) {}
+      activation_(options.activation, options.activation_divisor) {}
 
 at::Tensor FeedForward::forward(const at::Tensor& x) const {
   return down_.forward(activation_.forward(up_.forward(x)));
 }
 
 Bound FeedForward::bound(const Bound& in, Walk& walk) const {
-  return down_.bound(activation_.bound(up_.bound(in, walk)), walk);
+  return down_.bound(activation_.bound(up_.bound(in, walk), up_.weight().tensor.size(0)), walk);
 }
 
 void FeedForward::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd& end) const {
@@ -41,18 +40,10 @@ void FeedForward::fuse(FusedProgram& program, const FusedValue& in, const FusedE
                                                                         .slope = slope,
                                                                         .activation = activation_.kind(),
                                                                         .share = activation_.share()}));
-  program.add(std::make_unique<FusedLinear>(
-      program,
-      FusedLinearOptions{.weights = {down_.weight()},
-                         .biases = down_.biases(),
-                         .left = FusedWeight::Left::out,
-                         .in = activated(active, d_active, slope, activation_.kind(), activation_.share()),
-                         .factor = end.share,
-                         .out = end.out,
-                         .d_out = end.d_out,
-                         .stream = end.stream,
-                         .keep = end.keep,
-                         .dropout = dropout_}));
+  program.add(std::make_unique<FusedLinear>(program,
+                                            ending(end, {.weights = {down_.weight()},
+                                                         .biases = down_.biases(),
+                                                         .in = activation_.fused(active, d_active, slope)})));
 }
 
 Enclosure FeedForward::enclose(const Enclosure& x, ErrorWalk& walk) const {

@@ -15,7 +15,7 @@ constexpr int64_t kPartRows = 256;  // that a member takes at once
 // Columns that no head writes: memory is shared, so something else may stand there, which a product would multiply by zero.
 void clear_columns(const FusedMatrix& matrix, int64_t begin, int64_t end, int64_t first, int64_t rows) {
   for (int64_t row = first; begin < end && row < first + rows; ++row)
-    std::fill(matrix.row(row) + begin, matrix.row(row) + end, Bfloat16{0});
+    std::fill(matrix.at(row, begin), matrix.at(row, end), std::byte{0});
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void FusedRope::rotate(FusedGroup& group, FusedBuffer buffer, const FusedPart& p
     task.data = qkv.row(row);
     task.heads = heads_.heads;
     group.kernels().rope(task);
-    task.data = qkv.row(row) + heads_.key_column;
+    task.data = qkv.at(row, heads_.key_column);
     task.heads = heads_.kv_heads;
     group.kernels().rope(task);
   };
@@ -71,8 +71,39 @@ void FusedRope::backward(FusedGroup& group, const FusedPart& part) const {
   rotate(group, heads_.d_qkv, part, -1.0F);
 }
 
+template <class Kernel>
+void FusedHeadNorm::each_rows(FusedGroup& group, const FusedPart& part, Kernel kernel) const {
+  const FusedMatrix qkv = group.matrix(heads_.qkv), d_qkv = group.matrix(heads_.d_qkv);
+  const int64_t stride = heads_.heads + heads_.kv_heads;
+  group.team().each((part.rows + kPartRows - 1) / kPartRows, [&](int64_t item, int) {
+    const int64_t row = part.first + item * kPartRows;
+    float* inverse = group.floats(inverse_) + row * stride;
+    const auto run = [&](int64_t column, int64_t heads, int64_t first) {
+      (group.kernels().*kernel)({.data = qkv.at(row, column),
+                                 .gradient = d_qkv.at(row, column),
+                                 .stride = qkv.stride,
+                                 .rows = std::min(kPartRows, part.first + part.rows - row),
+                                 .heads = heads,
+                                 .head_size = heads_.head_size,
+                                 .epsilon = static_cast<float>(epsilon_),
+                                 .inverse = inverse + first,
+                                 .inverse_stride = stride});
+    };
+    run(0, heads_.heads, 0);
+    run(heads_.key_column, heads_.kv_heads, heads_.heads);
+  });
+}
+
+void FusedHeadNorm::forward(FusedGroup& group, const FusedPart& part) const {
+  each_rows(group, part, &StepKernels::head_norm);
+}
+
+void FusedHeadNorm::backward(FusedGroup& group, const FusedPart& part) const {
+  each_rows(group, part, &StepKernels::head_norm_backward);
+}
+
 FusedAttention::FusedAttention(FusedProgram& program, FusedAttentionOptions options)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), value_bytes_(program.kernels().value_bytes()) {
   if (options_.dropout > 0.0) dropout_call_ = program.next_dropout_call();
   if (!options_.position_bias) return;
   bias_place_ = program.place_of(*options_.position_bias);
@@ -86,7 +117,7 @@ FusedOperation::Uses FusedAttention::uses() const {
 }
 
 int64_t FusedAttention::member_scratch(const FusedShape& shape) const {
-  return attention_scratch(shape.rows, options_.heads.head_size);
+  return attention_scratch(shape.rows, options_.heads.head_size, value_bytes_);
 }
 
 void FusedAttention::set_rows(FusedProgram& program, int64_t rows) {
@@ -97,7 +128,7 @@ void FusedAttention::set_rows(FusedProgram& program, int64_t rows) {
 }
 
 // At rows − 1 − offset; the last offset serves all that are farther.
-void FusedAttention::read_tables() {
+void FusedAttention::read_tables(const FusedProgram& /*program*/) {
   if (!options_.position_bias) return;
   const at::Tensor table = options_.position_bias->tensor.detach().contiguous();
   const int64_t offsets = table.size(1);
@@ -117,23 +148,22 @@ AttentionTask FusedAttention::task(const FusedGroup& group, int64_t sequence, in
   const FusedHeads& h = options_.heads;
   const FusedMatrix qkv = group.matrix(h.qkv), out = group.matrix(options_.out);
   const int64_t row = sequence * rows_, served = head * h.kv_heads / h.heads;
-  const Bfloat16* first = qkv.row(row);
-  const FusedDrop drops = group.drop(options_.dropout, dropout_call_);
+  const int32_t* begins = group.inputs().begins;
   return {.rows = rows_,
           .head_size = h.head_size,
           .scale = options_.scale,
-          .q = first + head * h.head_size,
-          .k = first + h.key_column + served * h.head_size,
-          .v = first + h.value_column + served * h.head_size,
+          .q = qkv.at(row, head * h.head_size),
+          .k = qkv.at(row, h.key_column + served * h.head_size),
+          .v = qkv.at(row, h.value_column + served * h.head_size),
           .stride = qkv.stride,
-          .out = out.row(row) + head * h.head_size,
+          .out = out.at(row, head * h.head_size),
           .out_stride = out.stride,
           .log_sums = group.floats(options_.log_sums) + row * h.heads + head * rows_,
           .bias = bias_of(head),
-          .drop_threshold = drops.threshold,
-          .drop_key = drops.key,
-          .drop_row = ((group.inputs().sequence + sequence) * h.heads + head) * rows_,
-          .drop_scale = drops.scale};
+          .begins = begins == nullptr ? nullptr : begins + row,
+          .window = options_.window,
+          .drop = group.drop(options_.dropout, dropout_call_),
+          .drop_row = ((group.inputs().sequence + sequence) * h.heads + head) * rows_};
 }
 
 void FusedAttention::forward(FusedGroup& group, const FusedPart& part) const {
@@ -159,11 +189,11 @@ void FusedAttention::backward(FusedGroup& group, const FusedPart& part) const {
     for (int64_t sequence = part.sequence; sequence < part.sequence + part.count; ++sequence) {
       for (int64_t head = kv_head * together; head < (kv_head + 1) * together; ++head) {
         AttentionTask own = task(group, sequence, head);
-        Bfloat16* first = d_qkv.row(sequence * rows_);
-        own.d_out = d_out.row(sequence * rows_) + head * h.head_size;
-        own.dq = first + head * h.head_size;
-        own.dk = first + h.key_column + kv_head * h.head_size;
-        own.dv = first + h.value_column + kv_head * h.head_size;
+        const int64_t row = sequence * rows_;
+        own.d_out = d_out.at(row, head * h.head_size);
+        own.dq = d_qkv.at(row, head * h.head_size);
+        own.dk = d_qkv.at(row, h.key_column + kv_head * h.head_size);
+        own.dv = d_qkv.at(row, h.value_column + kv_head * h.head_size);
         own.add_keys = head > kv_head * together;
         if (options_.position_bias) own.d_bias = group.sums_at(bias_sums_) + head * 2 * rows_;
         own.scratch = group.member_scratch(member);

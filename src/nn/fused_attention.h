@@ -30,12 +30,32 @@ class FusedRope : public FusedOperation {
   std::vector<float> cosine_, sine_;  // [rows, head_size/2]
 };
 
+// x/√(mean of x² + ε) of every query and key.
+class FusedHeadNorm : public FusedOperation {
+ public:
+  FusedHeadNorm(FusedProgram& program, const FusedHeads& heads, double epsilon)
+      : heads_(heads), epsilon_(epsilon), inverse_(program.floats(heads.heads + heads.kv_heads)) {}
+  Uses uses() const override {
+    return {.forward = {heads_.qkv, inverse_}, .backward = {heads_.qkv, heads_.d_qkv, inverse_}};
+  }
+  void forward(FusedGroup& group, const FusedPart& part) const override;
+  void backward(FusedGroup& group, const FusedPart& part) const override;
+
+ private:
+  template <class Kernel>
+  void each_rows(FusedGroup& group, const FusedPart& part, Kernel kernel) const;
+  FusedHeads heads_;
+  double epsilon_;
+  FusedBuffer inverse_;
+};
+
 struct FusedAttentionOptions {
   FusedHeads heads = {};
   float scale = 1.0F;                       // of logits
   std::optional<Param> position_bias = {};  // [heads, offsets]
   FusedBuffer out = {}, d_out = {};         // heads side by side
   FusedBuffer log_sums = {};                // floats, one per head and row
+  int64_t window = 0;                       // tokens that a token sees; 0: all before it
   double dropout = 0.0;                     // of the weights
 };
 
@@ -45,7 +65,7 @@ class FusedAttention : public FusedOperation {
   Uses uses() const override;
   int64_t member_scratch(const FusedShape& shape) const override;
   void set_rows(FusedProgram& program, int64_t rows) override;
-  void read_tables() override;
+  void read_tables(const FusedProgram& program) override;
   void forward(FusedGroup& group, const FusedPart& part) const override;
   void backward(FusedGroup& group, const FusedPart& part) const override;
   void gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const override;
@@ -56,6 +76,7 @@ class FusedAttention : public FusedOperation {
  private:
   AttentionTask task(const FusedGroup& group, int64_t sequence, int64_t head) const;
   FusedAttentionOptions options_;
+  int64_t value_bytes_;
   size_t bias_place_ = 0;
   uint64_t dropout_call_ = 0;
   FusedSumsPlace bias_sums_;

@@ -108,7 +108,7 @@ void FusedVectors::forward(FusedGroup& group, const FusedPart& /*part*/) const {
         group.kernels().narrow(whole.data(), out.columns, 1, out.row(i), out.stride);
       }
     }
-    std::fill(out.row(row + own), out.row(row + kBlock), Bfloat16{0});
+    std::fill(out.row(row + own), out.row(row + kBlock), std::byte{0});
   });
 }
 

@@ -11,7 +11,7 @@ struct FusedEmbeddingOptions {
   Param table = {};
   std::optional<Param> positions = {};
   FusedBuffer stream = {};  // float32; on the way back its gradient
-  FusedBuffer copy = {};    // bfloat16
+  FusedBuffer copy = {};    // of values
   double dropout = 0.0;
 };
 

@@ -79,8 +79,7 @@ FusedGroup::FusedGroup(const FusedProgram& program, const FusedShape& shape, Tea
 FusedMatrix FusedGroup::matrix(FusedBuffer buffer) const {
   const auto i = static_cast<size_t>(buffer.index);
   const int64_t columns = program_.buffers()[i].columns;
-  return {reinterpret_cast<Bfloat16*>(buffers_ + layout_.offsets[i]), columns,
-          FusedMatrix::stride_of(columns)};
+  return {buffers_ + layout_.offsets[i], columns, FusedMatrix::stride_of(columns), kernels().value_bytes()};
 }
 
 float* FusedGroup::floats(FusedBuffer buffer) const {
@@ -93,7 +92,7 @@ LinearTask FusedGroup::task_for(const FusedValue& value, float factor) const {
                   .factor = factor * value.gain,
                   .out = out.data,
                   .out_stride = out.stride,
-                  .keep = value.keep};
+                  .keep = program_.value(value.keep)};
   if (value.slope) task.slope = matrix(value.slope).data;
   if (value.stream) {
     task.stream = floats(value.stream);

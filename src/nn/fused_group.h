@@ -44,15 +44,9 @@ struct FusedInputs {
   const int64_t* tokens = nullptr;  // [count, length]; or
   const float* vectors = nullptr;   // [length, size], for a batch of vectors
   const int64_t* targets = nullptr;
-  const Pass* pass = nullptr;  // margin, dropout, whether statistics are wanted
-  int64_t sequence = 0;        // the first one's place in the batch
-};
-
-// Dropout of one use in a pass, for kernels; nothing is dropped where the threshold is 0.
-struct FusedDrop {
-  uint64_t key = 0;
-  uint32_t threshold = 0;
-  float scale = 1.0F;
+  const int32_t* begins = nullptr;  // [count, rows]: where each row's document begins; null: there are none
+  const Pass* pass = nullptr;       // margin, dropout, whether statistics are wanted
+  int64_t sequence = 0;             // the first one's place in the batch
 };
 
 class FusedGroup {
@@ -74,6 +68,7 @@ class FusedGroup {
   float* floats(FusedBuffer buffer) const;
   LinearTask task_for(const FusedValue& value,
                       float factor) const;  // a product that gives the value's gradient
+  float value(FusedNumber number) const { return program_.value(number); }
   const FusedInputs& inputs() const { return inputs_; }
   const FusedShape& shape() const { return shape_; }
   const FusedProducts& products() const { return products_; }

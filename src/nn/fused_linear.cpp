@@ -1,10 +1,10 @@
 #include "nn/fused_linear.h"
 
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "nn/fused_group.h"
 
@@ -21,9 +21,10 @@ std::vector<at::Tensor> tensors_of(const std::vector<Param>& params) {
 
 FusedLinear::FusedLinear(FusedProgram& program, FusedLinearOptions options)
     : options_(std::move(options)),
-      weight_(tensors_of(options_.weights), options_.left, 0, static_cast<bool>(options_.in.gradient)),
+      weight_(program.kernels(), tensors_of(options_.weights), options_.left, 0,
+              static_cast<bool>(options_.in.gradient)),
       sums_(program.sums(weight_.sums(), /*from_zero=*/false)),
-      factor_(options_.factor * options_.scale) {
+      scale_(options_.scale) {
   for (const Param& param : options_.weights) places_.push_back(program.place_of(param));
   for (const Param& param : options_.biases) bias_places_.push_back(program.place_of(param));
   if (options_.learned_scale) scale_place_ = program.place_of(*options_.learned_scale);
@@ -31,30 +32,56 @@ FusedLinear::FusedLinear(FusedProgram& program, FusedLinearOptions options)
     bias_.assign(static_cast<size_t>(weight_.out()), 0.0F);
     bias_sums_ = program.sums(weight_.out(), /*from_zero=*/true);
   }
-  if (options_.dropout > 0.0) {
-    dropout_call_ = program.next_dropout_call();
-    d_kept_ = program.matrix(weight_.out());
+  if (options_.alpha) {
+    alpha_place_ = program.place_of(*options_.alpha);
+    alpha_sums_ = program.sums(weight_.out(), /*from_zero=*/true);
   }
+  if (options_.dropout > 0.0) dropout_call_ = program.next_dropout_call();
+  if (options_.drop_path > 0.0) drop_path_call_ = program.next_dropout_call();
+  if (options_.dropout > 0.0 || options_.drop_path > 0.0) d_kept_ = program.matrix(weight_.out());
+}
+
+FusedLinearOptions ending(const FusedEnd& end, FusedLinearOptions options) {
+  options.left = FusedWeight::Left::out;
+  options.factor = end.share;
+  options.out = end.out;
+  options.d_out = end.d_out;
+  options.stream = end.stream;
+  options.keep = end.keep;
+  options.alpha = end.alpha;
+  options.before = end.before;
+  options.dropout = end.dropout;
+  options.drop_path = end.drop_path;
+  return options;
 }
 
 FusedOperation::Uses FusedLinear::uses() const {
   const FusedLinearOptions& o = options_;
   return {.forward = {o.in.values, o.out, o.slope, o.stream},
-          .backward = {o.in.values, o.in.gradient, o.in.slope, o.in.stream, o.d_out, d_kept_}};
+          .backward = {o.in.values, o.in.gradient, o.in.slope, o.in.stream, o.d_out, o.before, d_kept_}};
 }
 
-void FusedLinear::read_tables() {
-  if (options_.learned_scale) factor_ = options_.factor * options_.learned_scale->tensor.item<float>();
+void FusedLinear::read_tables(const FusedProgram& program) {
+  factor_ = program.value(options_.factor);
+  if (options_.learned_scale) scale_ = options_.learned_scale->tensor.item<float>();
   for (size_t i = 0; i < options_.biases.size(); ++i) {
     const at::Tensor values = options_.biases[i].tensor.detach().contiguous();
     const auto* from = static_cast<const float*>(values.data_ptr());
     std::transform(from, from + values.numel(), bias_.begin() + weight_.first_row(i),
-                   [this](float value) { return options_.factor * value; });
+                   [this](float value) { return factor_ * value; });
   }
 }
 
 FusedDrop FusedLinear::drop(const FusedGroup& group) const {
   return group.drop(options_.dropout, dropout_call_);
+}
+
+FusedDrop FusedLinear::drop_path(const FusedGroup& group) const {
+  return group.drop(options_.drop_path, drop_path_call_);
+}
+
+bool FusedLinear::drops(const FusedGroup& group) const {
+  return drop(group).threshold != 0 || drop_path(group).threshold != 0;
 }
 
 int64_t FusedLinear::drop_row(const FusedGroup& group, int64_t row) const {
@@ -63,7 +90,7 @@ int64_t FusedLinear::drop_row(const FusedGroup& group, int64_t row) const {
 
 void FusedLinear::forward(FusedGroup& group, const FusedPart& part) const {
   const FusedMatrix out = group.matrix(options_.out);
-  LinearTask task{.factor = factor_, .out = out.data, .out_stride = out.stride};
+  LinearTask task{.factor = factor_ * scale_, .out = out.data, .out_stride = out.stride};
   if (!bias_.empty()) task.bias = bias_.data();
   if (options_.slope) {
     task.epilogue = Epilogue::activate;
@@ -74,21 +101,20 @@ void FusedLinear::forward(FusedGroup& group, const FusedPart& part) const {
     task.epilogue = Epilogue::residual;
     task.stream = group.floats(options_.stream);
     task.stream_stride = out.columns;
-    task.keep = options_.keep;
-    const FusedDrop drops = drop(group);
-    task.drop_threshold = drops.threshold;
-    task.drop_key = drops.key;
-    task.drop_scale = drops.scale;
+    task.keep = group.value(options_.keep);
+    task.drop = drop(group);
+    task.drop_path = drop_path(group);
     task.drop_row = drop_row(group, 0);
+    task.sequence_rows = group.shape().rows;
   }
   group.products().linear(weight_, FusedProducts::Way::forward, group.matrix(options_.in.values), task,
                           part.first, part.rows);
 }
 
 void FusedLinear::backward(FusedGroup& group, const FusedPart& part) const {
-  const FusedDrop drops = drop(group);
   const FusedMatrix d_out = group.matrix(options_.d_out);
-  if (drops.threshold != 0) {
+  const bool drops_some = drops(group);
+  if (drops_some) {
     const FusedMatrix kept = group.matrix(d_kept_);
     constexpr int64_t rows = 64;
     group.team().each((part.rows + rows - 1) / rows, [&](int64_t item, int) {
@@ -98,44 +124,56 @@ void FusedLinear::backward(FusedGroup& group, const FusedPart& part) const {
                             .stride = d_out.stride,
                             .rows = std::min(rows, part.first + part.rows - row),
                             .columns = d_out.columns,
-                            .key = drops.key,
                             .first_row = drop_row(group, row),
-                            .threshold = drops.threshold,
-                            .scale = drops.scale});
+                            .sequence_rows = group.shape().rows,
+                            .drop = drop(group),
+                            .drop_path = drop_path(group)});
     });
   }
   if (!options_.in.gradient) return;
-  group.products().linear(weight_, FusedProducts::Way::backward,
-                          drops.threshold != 0 ? group.matrix(d_kept_) : d_out,
-                          group.task_for(options_.in, factor_), part.first, part.rows);
+  group.products().linear(weight_, FusedProducts::Way::backward, drops_some ? group.matrix(d_kept_) : d_out,
+                          group.task_for(options_.in, factor_ * scale_), part.first, part.rows);
 }
 
 void FusedLinear::add_gradients(FusedGroup& group) const {
-  const bool drops = drop(group).threshold != 0;
   const FusedMatrix in = group.matrix(options_.in.values),
-                    d_out = group.matrix(drops ? d_kept_ : options_.d_out);
+                    d_out = group.matrix(drops(group) ? d_kept_ : options_.d_out);
   const bool in_is_left = options_.left == FusedWeight::Left::in;
   group.products().add_gradient(in_is_left ? in : d_out, in_is_left ? d_out : in, group.rows(),
                                 group.sums_at(sums_), !group.sums()->empty);
   if (!bias_.empty()) add_columns(group, d_out, group.sums_at(bias_sums_));
+  if (!options_.alpha) return;
+  const FusedMatrix before = group.matrix(options_.before);
+  add_columns(group, group.matrix(options_.d_out), group.sums_at(alpha_sums_), &before);
 }
 
+// With G the gradient of f·s·W: that of W is f·s·G, of s it is f·⟨G, W⟩, and of f ⟨G, s·W⟩ + ⟨gradient of f·b, b⟩. Where f is α
+// and x is kept by 1 − α, ⟨gradient, x⟩ is taken off.
 void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const {
   std::vector<at::Tensor> parts;
   for (size_t i = 0; i < places_.size(); ++i)
     parts.push_back(results[places_[i]] = at::empty_like(options_.weights[i].tensor.detach()));
-  const bool is_learned = options_.learned_scale.has_value();
-  weight_.unpack(slots.team(), slots.at(sums_), (is_learned ? options_.factor : factor_) * mean, parts);
-  if (is_learned) {  // of s·W·x: what W·x gets, along W
-    const at::Tensor along = parts.front().mul(options_.weights.front().tensor.detach()).sum();
-    results[scale_place_] = along.view(options_.learned_scale->tensor.sizes());
-    parts.front().mul_(options_.learned_scale->tensor.detach());
+  const bool is_learned = options_.learned_scale || options_.alpha;
+  weight_.unpack(slots.team(), slots.at(sums_), (is_learned ? 1.0F : factor_ * scale_) * mean, parts);
+  at::Tensor along_weight, along_bias;
+  if (is_learned) {
+    along_weight = parts.front().mul(options_.weights.front().tensor.detach()).sum();
+    parts.front().mul_(factor_ * scale_);
   }
+  if (options_.learned_scale)
+    results[scale_place_] = along_weight.mul(factor_).view(options_.learned_scale->tensor.sizes());
   for (size_t i = 0; i < bias_places_.size(); ++i) {
     at::Tensor& bias = results[bias_places_[i]] = at::zeros_like(options_.biases[i].tensor.detach());
-    slots.add_rows(bias_sums_, weight_.out(), options_.factor * mean, bias.unsqueeze(0),
-                   weight_.first_row(i));
+    slots.add_rows(bias_sums_, weight_.out(), mean, bias.unsqueeze(0), weight_.first_row(i));
+    along_bias = bias.mul(options_.biases[i].tensor.detach()).sum();
+    bias.mul_(factor_);
   }
+  if (!options_.alpha) return;
+  at::Tensor kept = at::zeros({1, weight_.out()}, at::kFloat);
+  slots.add_rows(alpha_sums_, weight_.out(), mean, kept);
+  at::Tensor alpha = along_weight.mul(scale_).sub(kept.sum());
+  if (along_bias.defined()) alpha = alpha.add(along_bias);
+  results[alpha_place_] = alpha.view(options_.alpha->tensor.sizes());
 }
 
 // Members take columns.
@@ -151,23 +189,6 @@ void add_columns(FusedGroup& group, const FusedMatrix& left, float* sums, const 
                                  .end = std::min(left.columns, (item + 1) * together),
                                  .out = sums});
   });
-}
-
-FusedValue activated(FusedBuffer values, FusedBuffer gradient, FusedBuffer slope, ActivationKind kind,
-                     float share) {
-  FusedValue value{.values = values, .gradient = gradient, .slope = slope};
-  switch (kind) {
-    case ActivationKind::gelu:
-    case ActivationKind::gelu_tanh:
-    case ActivationKind::relu:
-      value.epilogue = Epilogue::times;
-      return value;
-    case ActivationKind::maxmin:  // its slopes say only which pairs changed places
-      value.epilogue = Epilogue::unsort;
-      value.gain = share;
-      return value;
-  }
-  throw std::logic_error("an activation without a way back");
 }
 
 }  // namespace bridle

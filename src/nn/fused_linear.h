@@ -1,4 +1,4 @@
-// y = factor·(s·W·x + b) with what follows: stored, through an activation, or added to the residual stream. Several weights that
+// y = f·(s·W·x + b) with what follows: stored, through an activation, or added to the residual stream. Several weights that
 // share their input stand side by side (q, k and v).
 #pragma once
 
@@ -14,25 +14,30 @@ struct FusedLinearOptions {
   std::vector<Param> biases = {};                  // one per weight, or none
   FusedWeight::Left left = FusedWeight::Left::in;  // the narrower side, as a rule
   FusedValue in = {};
-  float factor = 1.0F;
+  FusedNumber factor = {};                  // f
   float scale = 1.0F;                       // s
   std::optional<Param> learned_scale = {};  // instead of it
   // What it gives, one of these:
-  FusedBuffer out = {}, d_out = {};  // bfloat16, and its gradient
+  FusedBuffer out = {}, d_out = {};  // and its gradient
   FusedBuffer slope = {};            // through an activation: its slopes
   ActivationKind activation = ActivationKind::relu;
   float share = 1.0F;       // of the activation
   FusedBuffer stream = {};  // added to keep·stream; `out` is a copy of that
-  float keep = 0.0F;
-  double dropout = 0.0;  // with a stream: of what is added
+  FusedNumber keep = {0.0F};
+  std::optional<Param> alpha = {};        // learned: f is α, and keep 1 − α
+  FusedBuffer before = {};                // with it: a copy of the stream before
+  double dropout = 0.0, drop_path = 0.0;  // with a stream: of what is added, by entry and by sequence
 };
+
+// The end of a branch: y is added to the stream.
+FusedLinearOptions ending(const FusedEnd& end, FusedLinearOptions options);
 
 class FusedLinear : public FusedOperation {
  public:
   FusedLinear(FusedProgram& program, FusedLinearOptions options);
   Uses uses() const override;
   std::vector<FusedWeight*> weights() override { return {&weight_}; }
-  void read_tables() override;
+  void read_tables(const FusedProgram& program) override;
   void forward(FusedGroup& group, const FusedPart& part) const override;
   void backward(FusedGroup& group, const FusedPart& part) const override;
   void add_gradients(FusedGroup& group) const override;
@@ -40,6 +45,8 @@ class FusedLinear : public FusedOperation {
 
  private:
   FusedDrop drop(const FusedGroup& group) const;
+  FusedDrop drop_path(const FusedGroup& group) const;
+  bool drops(const FusedGroup& group) const;
   int64_t drop_row(const FusedGroup& group, int64_t row) const;
 
   FusedLinearOptions options_;
@@ -47,17 +54,15 @@ class FusedLinear : public FusedOperation {
   FusedSumsPlace sums_, bias_sums_;
   std::vector<size_t> places_, bias_places_;  // among the model's params
   size_t scale_place_ = 0;
-  float factor_;             // with the scale as it is now
-  std::vector<float> bias_;  // times the factor; padded, or empty
-  uint64_t dropout_call_ = 0;
+  float factor_ = 1.0F, scale_;  // as they are now
+  std::vector<float> bias_;      // times the factor; padded, or empty
+  FusedSumsPlace alpha_sums_;
+  size_t alpha_place_ = 0;
+  uint64_t dropout_call_ = 0, drop_path_call_ = 0;
   FusedBuffer d_kept_ = {};  // the gradient of what dropout has kept
 };
 
 // sums[i] += Σ_rows left[row, i], or of left times right, over all rows of the group.
 void add_columns(FusedGroup& group, const FusedMatrix& left, float* sums, const FusedMatrix* right = nullptr);
-
-// What an activation gives, as the next product sees it.
-FusedValue activated(FusedBuffer values, FusedBuffer gradient, FusedBuffer slope, ActivationKind kind,
-                     float share);
 
 }  // namespace bridle

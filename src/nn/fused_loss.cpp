@@ -20,8 +20,9 @@ constexpr int64_t kLogitElements = 1 << 26;  // of a chunk of logits
 
 FusedLoss::FusedLoss(FusedProgram& program, FusedLossOptions options)
     : options_(std::move(options)),
-      weight_({options_.head.tensor}, options_.left, options_.outputs,
+      weight_(program.kernels(), {options_.head.tensor}, options_.left, options_.outputs,
               static_cast<bool>(options_.in.gradient)),
+      value_bytes_(program.kernels().value_bytes()),
       head_place_(program.place_of(options_.head)),
       scale_(options_.scale),
       sums_(program.sums(weight_.sums(), /*from_zero=*/false)) {
@@ -45,10 +46,10 @@ int64_t FusedLoss::chunk_rows(int64_t rows) const {
 int64_t FusedLoss::scratch(const FusedShape& shape) const {
   const int64_t rows = chunk_rows(shape.group * shape.rows);
   return Arena::size_of<float>(rows * weight_.out()) +
-         Arena::size_of<Bfloat16>(rows * FusedMatrix::stride_of(weight_.out()));
+         Arena::size_of<std::byte>(rows * FusedMatrix::stride_of(weight_.out()) * value_bytes_);
 }
 
-void FusedLoss::read_tables() {
+void FusedLoss::read_tables(const FusedProgram& /*program*/) {
   if (options_.learned_scale) scale_ = options_.learned_scale->tensor.item<float>();
   if (!options_.bias) return;
   const at::Tensor values = options_.bias->tensor.detach().contiguous();
@@ -74,6 +75,7 @@ void FusedLoss::cross_entropy(FusedGroup& group, const Chunk& chunk) const {
                      .targets = group.inputs().targets + sequence * shape.length + position,
                      .margin = static_cast<float>(group.inputs().pass->margin),
                      .bias = biases == 0 ? nullptr : bias_.data(),
+                     .soft_cap = options_.soft_cap,
                      .d_bias = d_bias.empty() ? nullptr : d_bias.data() + tasks.size() * biases,
                      .gradient = group.sums() == nullptr ? nullptr : chunk.d_logits.row(row - chunk.top),
                      .gradient_stride = chunk.d_logits.stride});
@@ -84,7 +86,7 @@ void FusedLoss::cross_entropy(FusedGroup& group, const Chunk& chunk) const {
     group.add_loss(task.loss, task.hits);
     if (!group.wants_statistics() || task.tokens == 0) continue;
     const auto seen = largest_of(task.logits, task.tokens, task.stride, task.classes);
-    group.record("lm_head", seen.largest_rms, seen.largest_entry);
+    group.record(options_.name, seen.largest_rms, seen.largest_entry);
   }
   if (d_bias.empty()) return;
   float* sums = group.sums_at(bias_sums_);
@@ -95,11 +97,11 @@ void FusedLoss::cross_entropy(FusedGroup& group, const Chunk& chunk) const {
 // The head's gradient and that of its input.
 void FusedLoss::back(FusedGroup& group, const Chunk& chunk) const {
   const FusedMatrix in = group.matrix(options_.in.values);
-  const FusedMatrix seen{in.row(chunk.top), in.columns, in.stride};
+  const FusedMatrix seen{in.row(chunk.top), in.columns, in.stride, in.value_bytes};
   if (options_.in.gradient) {
     LinearTask task = group.task_for(options_.in, scale_);
-    task.out += chunk.top * task.out_stride;
-    if (task.slope != nullptr) task.slope += chunk.top * task.out_stride;
+    task.out = group.products().moved_down(task.out, chunk.top * task.out_stride);
+    task.slope = group.products().moved_down(task.slope, chunk.top * task.out_stride);
     if (task.stream != nullptr) task.stream += chunk.top * task.stream_stride;
     group.products().linear(weight_, FusedProducts::Way::backward, chunk.d_logits, task, 0, chunk.rows);
   }
@@ -113,15 +115,14 @@ void FusedLoss::forward(FusedGroup& group, const FusedPart& part) const {
   if (part.sequence > 0) return;
   const int64_t rows = chunk_rows(group.shape().group * group.shape().rows), columns = weight_.out();
   auto* logits = static_cast<float*>(group.scratch());
-  auto* gradients = reinterpret_cast<Bfloat16*>(static_cast<std::byte*>(group.scratch()) +
-                                                Arena::size_of<float>(rows * columns));
+  std::byte* gradients = static_cast<std::byte*>(group.scratch()) + Arena::size_of<float>(rows * columns);
   const FusedMatrix in = group.matrix(options_.in.values);
   for (int64_t top = 0; top < group.rows(); top += rows) {
     const Chunk chunk{top,
                       std::min(rows, group.rows() - top),
                       logits,
-                      {gradients, columns, FusedMatrix::stride_of(columns)}};
-    const FusedMatrix seen{in.row(top), in.columns, in.stride};
+                      {gradients, columns, FusedMatrix::stride_of(columns), value_bytes_}};
+    const FusedMatrix seen{in.row(top), in.columns, in.stride, in.value_bytes};
     group.products().linear(
         weight_, FusedProducts::Way::forward, seen,
         {.epilogue = Epilogue::logits, .factor = scale_, .stream = logits, .stream_stride = columns}, 0,

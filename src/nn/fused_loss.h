@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "nn/fused_program.h"
 
@@ -16,6 +17,8 @@ struct FusedLossOptions {
   float scale = 1.0F;
   std::optional<Param> learned_scale = {};  // instead of it
   std::optional<Param> bias = {};           // [outputs]
+  float soft_cap = 0.0F;                    // c: logits become c·tanh(z/c); 0: they stay
+  std::string name = "lm_head";             // in statistics
 };
 
 class FusedLoss : public FusedOperation {
@@ -24,7 +27,7 @@ class FusedLoss : public FusedOperation {
   Uses uses() const override;
   std::vector<FusedWeight*> weights() override { return {&weight_}; }
   int64_t scratch(const FusedShape& shape) const override;
-  void read_tables() override;
+  void read_tables(const FusedProgram& program) override;
   void forward(FusedGroup& group, const FusedPart& part) const override;  // and back, where there are sums
   void backward(FusedGroup& /*group*/, const FusedPart& /*part*/) const override {}
   void gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const override;
@@ -41,6 +44,7 @@ class FusedLoss : public FusedOperation {
 
   FusedLossOptions options_;
   FusedWeight weight_;
+  int64_t value_bytes_;
   size_t head_place_;
   size_t bias_place_ = 0, scale_place_ = 0;
   float scale_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "nn/fused_group.h"
 #include "nn/fused_linear.h"
@@ -46,7 +47,7 @@ FusedOperation::Uses FusedNorm::uses() const {
           .backward = {in.stream, in.gradient, normal_, d_out_, inverse_}};
 }
 
-void FusedNorm::read_tables() {
+void FusedNorm::read_tables(const FusedProgram& /*program*/) {
   copy_to(options_.gain, gain_);
   copy_to(options_.bias, bias_);
 }
@@ -86,7 +87,7 @@ void FusedNorm::backward(FusedGroup& group, const FusedPart& part) const {
   each_rows(group, part, [&](int64_t row, int64_t rows) {
     NormTask own = task(group, row, rows);
     own.out = group.matrix(d_out_).row(row);
-    own.keep = options_.in.keep;
+    own.keep = group.value(options_.in.keep);
     own.copy = group.matrix(options_.in.gradient).row(row);
     group.kernels().norm_backward(own);
   });
@@ -123,12 +124,27 @@ ActivationStatistics::Layer largest_of(const float* values, int64_t rows, int64_
   return seen;
 }
 
+ActivationStatistics::Layer largest_of(const FusedMatrix& matrix, int64_t first, int64_t rows, int64_t size) {
+  std::vector<float> wide(static_cast<size_t>(rows * size));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < size; ++i) {
+      uint32_t bits = 0;  // of a bfloat16, the upper half of a float32
+      std::memcpy(reinterpret_cast<std::byte*>(&bits) + 4 - matrix.value_bytes, matrix.at(first + row, i),
+                  static_cast<size_t>(matrix.value_bytes));
+      std::memcpy(&wide[static_cast<size_t>(row * size + i)], &bits, sizeof(float));
+    }
+  }
+  return largest_of(wide.data(), rows, size, size);
+}
+
 void FusedStatistics::forward(FusedGroup& group, const FusedPart& part) const {
   if (!group.wants_statistics()) return;
-  const int64_t rows = group.shape().rows;
+  const int64_t rows = group.shape().rows, length = group.shape().length;
   for (int64_t sequence = part.sequence; sequence < part.sequence + part.count; ++sequence) {
-    const auto seen = largest_of(group.floats(stream_) + sequence * rows * padded(size_),
-                                 group.shape().length, padded(size_), size_);
+    const int64_t first = sequence * rows;
+    const auto seen = of_ == Of::matrix ? largest_of(group.matrix(buffer_), first, length, size_)
+                                        : largest_of(group.floats(buffer_) + first * padded(size_), length,
+                                                     padded(size_), size_);
     group.record(name_, seen.largest_rms, seen.largest_entry);
   }
 }

@@ -21,7 +21,7 @@ class FusedNorm : public FusedOperation {
   FusedNorm(FusedProgram& program, FusedNormOptions options);
   FusedValue value() const { return {.values = out_, .gradient = d_out_}; }  // what it gives
   Uses uses() const override;
-  void read_tables() override;
+  void read_tables(const FusedProgram& program) override;
   void forward(FusedGroup& group, const FusedPart& part) const override;
   void backward(FusedGroup& group, const FusedPart& part) const override;
   void add_gradients(FusedGroup& group) const override;
@@ -40,22 +40,27 @@ class FusedNorm : public FusedOperation {
   FusedSumsPlace gain_sums_, bias_sums_;
 };
 
-// The largest RMS of a row and the largest entry of the stream, where statistics are wanted.
+// The largest RMS of a row and the largest entry of the stream, or of a matrix of values, where statistics are wanted.
 class FusedStatistics : public FusedOperation {
  public:
-  FusedStatistics(std::string name, FusedBuffer stream, int64_t size)
-      : name_(std::move(name)), stream_(stream), size_(size) {}
-  Uses uses() const override { return {.forward = {stream_}, .backward = {}}; }
+  enum class Of { stream, matrix };
+  FusedStatistics(std::string name, FusedBuffer buffer, int64_t size, Of of = Of::stream)
+      : name_(std::move(name)), buffer_(buffer), size_(size), of_(of) {}
+  Uses uses() const override { return {.forward = {buffer_}, .backward = {}}; }
   void forward(FusedGroup& group, const FusedPart& part) const override;
   void backward(FusedGroup& /*group*/, const FusedPart& /*part*/) const override {}
 
  private:
   std::string name_;
-  FusedBuffer stream_;
+  FusedBuffer buffer_;
   int64_t size_;
+  Of of_;
 };
 
 // Of `rows` rows of float32, `stride` apart, of which `size` entries count.
 ActivationStatistics::Layer largest_of(const float* values, int64_t rows, int64_t stride, int64_t size);
+
+// Of the first so many rows and columns of a matrix of values.
+ActivationStatistics::Layer largest_of(const FusedMatrix& matrix, int64_t first, int64_t rows, int64_t size);
 
 }  // namespace bridle

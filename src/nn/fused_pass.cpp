@@ -22,10 +22,25 @@ void check_range(const char* what, const at::Tensor& ids, int64_t end) {
     throw InputError("forward", fmt::format("{} must be from 0 to {}, got {}", what, end - 1, *bad));
 }
 
+// Of every row of the padded sequences [B, rows]; rows of padding go on with the last document.
+std::vector<int32_t> begins_of(const at::Tensor& tokens, int64_t document_token, int64_t rows) {
+  std::vector<int32_t> begins(static_cast<size_t>(tokens.size(0) * rows));
+  const auto* values = static_cast<const int64_t*>(tokens.data_ptr());
+  const int64_t length = tokens.size(1);
+  for (int64_t sequence = 0; sequence < tokens.size(0); ++sequence) {
+    int32_t begin = 0;
+    for (int64_t t = 0; t < rows; ++t) {
+      if (t < length && values[sequence * length + t] == document_token) begin = static_cast<int32_t>(t);
+      begins[static_cast<size_t>(sequence * rows + t)] = begin;
+    }
+  }
+  return begins;
+}
+
 }  // namespace
 
 LossAndGradients FusedPass::run_tokens(const at::Tensor& tokens, const at::Tensor& targets,
-                                       const ModelShape& shape, int64_t vocabulary, Pass& pass,
+                                       const ModelShape& shape, const Vocabulary& vocabulary, Pass& pass,
                                        bool gradients) {
   if (tokens.dim() != 2 || tokens.numel() == 0 || targets.sizes() != tokens.sizes() ||
       tokens.scalar_type() != at::kLong || targets.scalar_type() != at::kLong)
@@ -34,19 +49,22 @@ LossAndGradients FusedPass::run_tokens(const at::Tensor& tokens, const at::Tenso
         fmt::format("tokens and targets must both be [B, T] of int64 and not empty, got [{}] and [{}]",
                     fmt::join(tokens.sizes(), ", "), fmt::join(targets.sizes(), ", ")));
   const at::Tensor inputs = tokens.contiguous(), labels = targets.contiguous();
-  check_range("a token", inputs, vocabulary);
+  check_range("a token", inputs, vocabulary.size);
   check_range("a target", labels, shape.outputs);
   const int64_t length = inputs.size(1);
   const auto* in = static_cast<const int64_t*>(inputs.data_ptr());
   const auto* out = static_cast<const int64_t*>(labels.data_ptr());
+  const FusedShape cut = program_->shape_of(inputs.size(0), length);
+  std::vector<int32_t> begins;
+  if (vocabulary.document_token >= 0) begins = begins_of(inputs, vocabulary.document_token, cut.rows);
   const auto at = [&](int64_t sequence) {
     return FusedInputs{.tokens = in + sequence * length,
                        .targets = out + sequence * length,
+                       .begins = begins.empty() ? nullptr : begins.data() + sequence * cut.rows,
                        .pass = &pass,
                        .sequence = sequence};
   };
-  return run(program_->shape_of(inputs.size(0), length), at, static_cast<double>(labels.numel()), pass,
-             gradients);
+  return run(cut, at, static_cast<double>(labels.numel()), pass, gradients);
 }
 
 // The whole batch is one sequence, which all threads share.
@@ -144,6 +162,25 @@ std::vector<at::Tensor> FusedPass::gradients(const Team& team, double targets) c
     if (!results[i].defined())
       throw std::logic_error("no operation gives the gradient of " + program_->params()[i].name);
   return results;
+}
+
+FusedPass& FusedPasses::of(ValueType values) {
+  const auto i = static_cast<size_t>(values);
+  std::call_once(made_[i], [&] { passes_[i] = std::make_unique<FusedPass>(make_(step_kernels(values))); });
+  return *passes_[i];
+}
+
+std::optional<ValueType> fused_values(const Pass& pass) {
+  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache, begins] = pass;
+  if (cache != nullptr) return std::nullopt;
+  if (dtype == at::kBFloat16) return ValueType::bfloat16;
+  if (dtype == at::kFloat) return ValueType::float32;
+  return std::nullopt;
+}
+
+std::string why_not_fused_pass(const Pass& pass) {
+  if (fused_values(pass)) return {};
+  return pass.cache != nullptr ? "keys and values are kept" : "activations are neither bfloat16 nor float32";
 }
 
 }  // namespace bridle

@@ -16,11 +16,15 @@ constexpr int64_t kParts = 8;  // of a product, at least, where its rows allow: 
 
 FusedProducts::FusedProducts(const StepKernels& kernels, Team team, int64_t most_left_columns)
     : kernels_(kernels), team_(team), packed_right_(static_cast<size_t>(team.threads())) {
-  const int64_t left = packed_size(most_left_columns, kGradientDepth);
-  const int64_t right = packed_size(kGradientColumns, kGradientDepth);
+  const int64_t left = kernels.packed_words(most_left_columns, kGradientDepth);
+  const int64_t right = kernels.packed_words(kGradientColumns, kGradientDepth);
   memory_.reserve(Arena::size_of<uint32_t>(left) + team.threads() * Arena::size_of<uint32_t>(right));
   packed_left_ = memory_.take<uint32_t>(left);
   for (uint32_t*& packed : packed_right_) packed = memory_.take<uint32_t>(right);
+}
+
+void* FusedProducts::moved_down(void* values, int64_t count) const {
+  return values == nullptr ? nullptr : static_cast<std::byte*>(values) + count * kernels_.value_bytes();
 }
 
 void FusedProducts::linear(const FusedWeight& weight, Way way, const FusedMatrix& left, LinearTask task,
@@ -42,8 +46,8 @@ void FusedProducts::linear(const FusedWeight& weight, Way way, const FusedMatrix
     part.drop_row = task.drop_row + row;
     part.first_block = item / parts * chunk;
     part.end_block = std::min(blocks, part.first_block + chunk);
-    if (task.out != nullptr) part.out = task.out + row * task.out_stride;
-    if (task.slope != nullptr) part.slope = task.slope + row * task.out_stride;
+    part.out = moved_down(task.out, row * task.out_stride);
+    part.slope = moved_down(task.slope, row * task.out_stride);
     if (task.stream != nullptr) part.stream = task.stream + row * task.stream_stride;
     kernels_.linear(part);
   });
@@ -54,16 +58,16 @@ void FusedProducts::add_gradient(const FusedMatrix& left, const FusedMatrix& rig
   const int64_t left_blocks = left.columns / kBlock;
   for (int64_t top = 0; top < rows; top += kGradientDepth) {
     const int64_t depth = std::min(kGradientDepth, rows - top), steps = depth / amx::kStep;
-    const amx::Factor factor{left.row(top), amx::Element::bfloat16, false, left.columns, depth, left.stride};
+    const amx::Factor factor{left.row(top), kernels_.element, false, left.columns, depth, left.stride};
     team_.each(left_blocks, [&](int64_t i, int) {
       kernels_.pack(factor, amx::Side::left, i * kBlock, 0, steps,
-                    packed_left_ + i * steps * amx::kPairsPerStep);
+                    packed_left_ + i * steps * kernels_.step_words());
     });
     team_.each((right.columns + kGradientColumns - 1) / kGradientColumns, [&](int64_t chunk, int member) {
       const int64_t column = chunk * kGradientColumns;
       kernels_.add_gradient({.left = packed_left_,
                              .left_blocks = left_blocks,
-                             .right = right.row(top) + column,
+                             .right = right.at(top, column),
                              .right_stride = right.stride,
                              .right_columns = std::min(kGradientColumns, right.columns - column),
                              .depth = depth,

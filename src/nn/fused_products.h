@@ -1,17 +1,20 @@
 // The products of a fused pass on matrices of activations, shared by a team.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "nn/fused_weights.h"
 
 namespace bridle {
 
-// Activations, one row a token or image; rows do not all fall into the same sets of a cache.
+// Activations, one row per token or image; rows do not all fall into the same sets of a cache.
 struct FusedMatrix {
-  Bfloat16* data = nullptr;
+  std::byte* data = nullptr;
   int64_t columns = 0, stride = 0;
-  Bfloat16* row(int64_t i) const { return data + i * stride; }
+  int64_t value_bytes = 2;
+  std::byte* row(int64_t i) const { return at(i, 0); }
+  std::byte* at(int64_t i, int64_t column) const { return data + (i * stride + column) * value_bytes; }
 
   static constexpr int64_t stride_of(int64_t columns) { return columns + 32; }
 };
@@ -32,6 +35,9 @@ class FusedProducts {
   // out (+)= leftᵀ·right over the first so many rows. Left has at most `most_left_columns`.
   void add_gradient(const FusedMatrix& left, const FusedMatrix& right, int64_t rows, float* out,
                     bool add) const;
+
+  // `count` values further; null stays null.
+  void* moved_down(void* values, int64_t count) const;
 
   const StepKernels& kernels() const { return kernels_; }
   const Team& team() const { return team_; }

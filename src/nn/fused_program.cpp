@@ -49,23 +49,28 @@ std::vector<int64_t> FusedShape::bounds() const {
 }
 
 int64_t FusedProgram::BufferInfo::bytes(int64_t rows) const {
-  return is_matrix ? Arena::size_of<Bfloat16>(rows * FusedMatrix::stride_of(columns))
-                   : Arena::size_of<float>(rows * columns);
+  return Arena::size_of<std::byte>(rows * value_bytes *
+                                   (is_matrix ? FusedMatrix::stride_of(columns) : columns));
 }
 
 FusedBuffer FusedProgram::matrix(int64_t columns) {
-  buffers_.push_back({padded(columns), true});
+  buffers_.push_back({padded(columns), true, kernels_.value_bytes()});
   return {static_cast<int>(buffers_.size()) - 1};
 }
 
 FusedBuffer FusedProgram::floats(int64_t columns) {
-  buffers_.push_back({columns, false});
+  buffers_.push_back({columns, false, sizeof(float)});
   return {static_cast<int>(buffers_.size()) - 1};
 }
 
 FusedSumsPlace FusedProgram::sums(int64_t count, bool from_zero) {
   sums_.push_back({count, from_zero});
   return {static_cast<int>(sums_.size()) - 1};
+}
+
+FusedNumber FusedProgram::number(const Param& weight, float slope, float offset) {
+  numbers_.push_back({weight, slope, offset, 0.0F});
+  return {.index = static_cast<int>(numbers_.size()) - 1};
 }
 
 size_t FusedProgram::place_of(const Param& param) const {
@@ -110,6 +115,7 @@ void FusedProgram::set_rows(int64_t rows) {
 }
 
 void FusedProgram::pack(const Team& team) {
+  for (Follower& own : numbers_) own.value = own.offset + own.slope * own.weight.tensor.item<float>();
   std::vector<std::pair<const FusedWeight*, int64_t>> pieces;
   for (const FusedWeight* weight : weights_)
     for (int64_t piece = 0; piece < weight->pack_pieces(); ++piece) pieces.emplace_back(weight, piece);
@@ -117,9 +123,9 @@ void FusedProgram::pack(const Team& team) {
   const auto count = static_cast<int64_t>(pieces.size());
   team.each((count + together - 1) / together, [&](int64_t item, int) {
     for (int64_t i = item * together; i < std::min(count, (item + 1) * together); ++i)
-      pieces[static_cast<size_t>(i)].first->pack_piece(pieces[static_cast<size_t>(i)].second, kernels_);
+      pieces[static_cast<size_t>(i)].first->pack_piece(pieces[static_cast<size_t>(i)].second);
   });
-  for (const auto& operation : operations_) operation->read_tables();
+  for (const auto& operation : operations_) operation->read_tables(*this);
 }
 
 // Greedy: each buffer at the lowest place where it meets none that is needed at the same time. Those of the way back come first, so

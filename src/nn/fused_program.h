@@ -1,6 +1,6 @@
 // A fused pass: forward, loss and backward as a list of operations on numbered buffers, built once from a model's modules (their
-// `fuse`) and run by a loop (nn/fused_pass.h). bfloat16 products with float32 sums and a float32 residual stream, in kernels
-// that do what stands around a product while it is in the cache.
+// `fuse`) and run by a loop (nn/fused_pass.h). Products of bfloat16 or float32 values with float32 sums and a float32 residual
+// stream, in kernels that do what stands around a product while it is in the cache.
 //
 // Operations run segment by segment, and within a segment part by part, so that what one writes the next one finds in the cache; a
 // part is a few whole sequences. Gradients of weights are added up for the whole group at the end of a segment. Buffers whose
@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,22 +23,31 @@ struct FusedBuffer {
   explicit operator bool() const { return index >= 0; }
 };
 
+// A scalar of a program: fixed, or offset + slope·w of a weight w with one entry, read anew before every run.
+struct FusedNumber {
+  float fixed = 1.0F;
+  int index = -1;
+};
+
 // What a product reads, and how the gradient of it is delivered: the epilogue of whatever product computes that gradient.
 struct FusedValue {
   FusedBuffer values = {};
   FusedBuffer gradient = {};  // none: nobody asks for it
   Epilogue epilogue = Epilogue::store;
-  float gain = 1.0F;        // the gradient is this times the product
-  FusedBuffer slope = {};   // times, unsort: of the activation that made it
-  FusedBuffer stream = {};  // residual: float32, where the gradient is added
-  float keep = 0.0F;        // residual: of what is in the stream so far
+  float gain = 1.0F;          // the gradient is this times the product
+  FusedBuffer slope = {};     // times, unsort: of the activation that made it
+  FusedBuffer stream = {};    // residual: float32, where the gradient is added
+  FusedNumber keep = {0.0F};  // residual: of what is in the stream so far
 };
 
 // Where a branch ends: stream = keep·stream + share·branch, with a copy of it.
 struct FusedEnd {
   FusedBuffer stream = {};
   FusedBuffer out = {}, d_out = {};
-  float keep = 1.0F, share = 1.0F;
+  FusedNumber keep = {}, share = {};
+  std::optional<Param> alpha = {};  // learned: keep is 1 − α and share α
+  FusedBuffer before = {};          // with it: a copy of the stream before the branch
+  double dropout = 0.0, drop_path = 0.0;
 };
 
 // How a batch is cut. It depends on shapes alone, so that results do not depend on the number of threads.
@@ -80,7 +90,7 @@ class FusedOperation {
   virtual int64_t scratch(const FusedShape& /*shape*/) const { return 0; }         // bytes, for the group
 
   virtual void set_rows(FusedProgram& /*program*/, int64_t /*rows*/) {}  // of a sequence: tables of positions
-  virtual void read_tables() {}                                          // small weights as they are now
+  virtual void read_tables(const FusedProgram& /*program*/) {}           // small weights as they are now
 
   virtual void forward(FusedGroup& group, const FusedPart& part) const = 0;
   virtual void backward(FusedGroup& group, const FusedPart& part) const = 0;
@@ -98,17 +108,18 @@ struct FusedSumsPlace {
 
 class FusedProgram {
  public:
-  explicit FusedProgram(const std::vector<Param>& params, const StepKernels& kernels = step_kernels())
+  FusedProgram(const std::vector<Param>& params, const StepKernels& kernels)
       : params_(params), kernels_(kernels) {}
 
   // ---- Building
-  FusedBuffer matrix(int64_t columns);  // bfloat16; columns are padded
+  FusedBuffer matrix(int64_t columns);  // of values; columns are padded
   FusedBuffer floats(int64_t columns);  // float32
   FusedSumsPlace sums(int64_t count,
                       bool from_zero);  // from_zero: cleared at a step's beginning, else overwritten
   void resize_sums(FusedSumsPlace place, int64_t count) {
     sums_[static_cast<size_t>(place.index)].count = count;
   }
+  FusedNumber number(const Param& weight, float slope = 1.0F, float offset = 0.0F);
   size_t place_of(const Param& param) const;  // among the model's params
   template <class Operation>
   void add(std::unique_ptr<Operation> operation) {
@@ -123,6 +134,9 @@ class FusedProgram {
   // ---- Running
   const std::vector<Param>& params() const { return params_; }
   const StepKernels& kernels() const { return kernels_; }
+  float value(FusedNumber number) const {
+    return number.index < 0 ? number.fixed : numbers_[static_cast<size_t>(number.index)].value;
+  }
   std::span<const std::unique_ptr<FusedOperation>> operations() const { return operations_; }
   FusedShape shape_of(int64_t batch, int64_t length) const;
   void set_rows(int64_t rows);
@@ -139,6 +153,7 @@ class FusedProgram {
   struct BufferInfo {
     int64_t columns;
     bool is_matrix;
+    int64_t value_bytes;
     int64_t bytes(int64_t rows) const;
   };
   const std::vector<BufferInfo>& buffers() const { return buffers_; }
@@ -159,8 +174,13 @@ class FusedProgram {
   int64_t most_left_columns() const;
 
  private:
+  struct Follower {
+    Param weight;
+    float slope, offset, value;
+  };
   std::vector<Param> params_;
   const StepKernels& kernels_;
+  std::vector<Follower> numbers_;
   std::vector<std::unique_ptr<FusedOperation>> operations_;
   std::vector<size_t> forward_cuts_, backward_cuts_;
   std::vector<Segment> forward_, backward_;

@@ -24,8 +24,10 @@ Block added_up(const std::vector<const float*>& slots, int64_t offset, float fac
 
 }  // namespace
 
-FusedWeight::FusedWeight(std::vector<at::Tensor> parts, Left left, int64_t rows, bool has_way_back)
-    : parts_(std::move(parts)),
+FusedWeight::FusedWeight(const StepKernels& kernels, std::vector<at::Tensor> parts, Left left, int64_t rows,
+                         bool has_way_back)
+    : kernels_(kernels),
+      parts_(std::move(parts)),
       left_(left),
       rows_(rows),
       has_way_back_(has_way_back),
@@ -43,16 +45,16 @@ size_t FusedWeight::part_at(int64_t row) const {
 }
 
 int64_t FusedWeight::bytes() const {
-  return (has_way_back_ ? 2 : 1) * Arena::size_of<uint32_t>(packed_size(out_, in_));
+  return (has_way_back_ ? 2 : 1) * Arena::size_of<uint32_t>(packed_words());
 }
 
 void FusedWeight::take(Arena& arena) {
-  forward_ = arena.take<uint32_t>(packed_size(out_, in_));
-  if (has_way_back_) backward_ = arena.take<uint32_t>(packed_size(out_, in_));
+  forward_ = arena.take<uint32_t>(packed_words());
+  if (has_way_back_) backward_ = arena.take<uint32_t>(packed_words());
 }
 
-void FusedWeight::pack_piece(int64_t piece, const StepKernels& kernels) const {
-  const int64_t in_steps = in_ / amx::kStep;
+void FusedWeight::pack_piece(int64_t piece) const {
+  const int64_t in_steps = in_ / amx::kStep, step_words = kernels_.step_words();
   const auto factor = [this](size_t part, bool outputs_are_lines) {
     const at::Tensor& weight = parts_[part];
     return amx::Factor{.data = weight.data_ptr(),
@@ -64,16 +66,16 @@ void FusedWeight::pack_piece(int64_t piece, const StepKernels& kernels) const {
   };
   if (piece < out_ / kBlock) {
     const size_t part = part_at(piece * kBlock);
-    kernels.pack(factor(part, true), amx::Side::right, piece * kBlock - starts_[part], 0, in_steps,
-                 forward_ + piece * in_steps * amx::kPairsPerStep);
+    kernels_.pack(factor(part, true), amx::Side::right, piece * kBlock - starts_[part], 0, in_steps,
+                  forward_ + piece * in_steps * step_words);
     return;
   }
   const int64_t block = piece - out_ / kBlock;
-  uint32_t* packed = backward_ + block * (out_ / amx::kStep) * amx::kPairsPerStep;
+  uint32_t* packed = backward_ + block * (out_ / amx::kStep) * step_words;
   for (size_t part = 0; part < parts_.size(); ++part) {
     const int64_t steps = padded(rows_of(part)) / amx::kStep;
-    kernels.pack(factor(part, false), amx::Side::right, block * kBlock, 0, steps, packed);
-    packed += steps * amx::kPairsPerStep;
+    kernels_.pack(factor(part, false), amx::Side::right, block * kBlock, 0, steps, packed);
+    packed += steps * step_words;
   }
 }
 

@@ -19,7 +19,8 @@ class FusedWeight {
   enum class Left { in, out };
   // Of each part, the first `rows` are used; 0: all. The tensors are looked at anew for every packing. Without a way back the
   // gradient of its input is never computed.
-  FusedWeight(std::vector<at::Tensor> parts, Left left, int64_t rows = 0, bool has_way_back = true);
+  FusedWeight(const StepKernels& kernels, std::vector<at::Tensor> parts, Left left, int64_t rows = 0,
+              bool has_way_back = true);
 
   int64_t in() const { return in_; }    // padded
   int64_t out() const { return out_; }  // of all parts, each padded
@@ -35,15 +36,17 @@ class FusedWeight {
 
   // From the weights as they are now. The pieces are independent of each other.
   int64_t pack_pieces() const { return (out_ + (has_way_back_ ? in_ : 0)) / amx::kBlock; }
-  void pack_piece(int64_t piece, const StepKernels& kernels) const;
+  void pack_piece(int64_t piece) const;
 
   // gradients = factor·Σ slots, [out, in] each.
   void unpack(const Team& team, const std::vector<const float*>& slots, float factor,
               const std::vector<at::Tensor>& gradients) const;
 
  private:
+  int64_t packed_words() const { return kernels_.packed_words(out_, in_); }
   int64_t rows_of(size_t part) const { return rows_ == 0 ? parts_[part].size(0) : rows_; }
   size_t part_at(int64_t row) const;
+  const StepKernels& kernels_;
   std::vector<at::Tensor> parts_;
   Left left_;
   int64_t rows_;  // of a part; 0: all

@@ -5,7 +5,9 @@
 namespace bridle {
 
 Mlp::Mlp(const MlpOptions& options, const WeightOrigin& origin)
-    : options_(options), activation_(options.activation, 1.0) {
+    : options_(options),
+      activation_(options.activation, 1.0),
+      fused_([this](const StepKernels& kernels) { return fused_program(kernels); }) {
   Weights weights(options.initialization, 1, origin, params_);
   const std::vector<int64_t>& sizes = options.layer_sizes;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) {
@@ -56,9 +58,10 @@ PassMemory Mlp::memory(const BatchShape& batch, const Pass& pass, int /*threads*
     weights += out * in;
   }
   const auto outputs = static_cast<double>(options_.layer_sizes.back());
-  return {.packed = fused ? (2.0 * kBfloat16 + kFloat) * weights : 0.0,
+  const double value = pass.dtype == at::kBFloat16 ? kBfloat16 : kFloat;
+  return {.packed = fused ? (2.0 * value + kFloat) * weights : 0.0,
           .activations = static_cast<double>(batch.size) *
-                         ((fused ? kBfloat16 : kFloat) * numbers + 2.0 * kFloat * outputs)};
+                         ((fused ? value : kFloat) * numbers + 2.0 * kFloat * outputs)};
 }
 
 Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
@@ -67,7 +70,7 @@ Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
     const UpperBound before = x.lipschitz;
     x = layers_[i].bound(x, walk);
     if (i + 1 < layers_.size()) {
-      x = activation_.bound(x);
+      x = activation_.bound(x, layers_[i].weight().tensor.size(0));
     } else {
       const Param& head = layers_[i].weight();
       walk.trunk = before;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "nn/activation.h"
@@ -35,8 +34,7 @@ class Mlp : public Model {
   MlpOptions options_;
   std::vector<Linear> layers_;
   Activation activation_;
-  mutable std::once_flag fused_made_;
-  mutable std::unique_ptr<FusedPass> fused_;
+  mutable FusedPasses fused_;
 };
 
 }  // namespace bridle

@@ -1,7 +1,10 @@
 // The fused pass of a multilayer perceptron: which models it knows, and its program.
+#include <fmt/format.h>
+
 #include "nn/fused_embedding.h"
 #include "nn/fused_linear.h"
 #include "nn/fused_loss.h"
+#include "nn/fused_norm.h"
 #include "nn/mlp.h"
 
 namespace bridle {
@@ -9,18 +12,7 @@ namespace bridle {
 // An allow-list over every field, as Transformer's.
 std::string Mlp::why_not_fused(const Pass& pass) const {
   const auto& [hidden_sizes, layer_sizes, activation, input_bound, initialization, final_scale] = options_;
-  const bool known_activation = activation == ActivationKind::gelu ||
-                                activation == ActivationKind::gelu_tanh ||
-                                activation == ActivationKind::relu || activation == ActivationKind::maxmin;
-  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache] = pass;
-  const std::pair<bool, const char*> obstacles[] = {
-      {dtype != at::kBFloat16, "training.precision is not bfloat16"},
-      {statistics != nullptr, "statistics of activations are recorded"},
-      {cache != nullptr, "keys and values are kept"},
-      {!known_activation, "model.mlp_activation"}};
-  for (const auto& [is_there, what] : obstacles)
-    if (is_there) return what;
-  return {};
+  return is_fused(activation) ? why_not_fused_pass(pass) : "model.mlp_activation";
 }
 
 // A segment per layer: each has room to itself, and all threads share its products.
@@ -42,7 +34,9 @@ std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) con
                                                                             .slope = slope,
                                                                             .activation = activation_.kind(),
                                                                             .share = activation_.share()}));
-    x = activated(out, d_out, slope, activation_.kind(), activation_.share());
+    program->add(std::make_unique<FusedStatistics>(fmt::format("model.layers.{}", i), out, size,
+                                                   FusedStatistics::Of::matrix));
+    x = activation_.fused(out, d_out, slope);
   }
   program->cut_forward();
   program->cut_backward();
@@ -51,7 +45,8 @@ std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) con
                                  .outputs = options_.layer_sizes.back(),
                                  .left = FusedWeight::Left::out,
                                  .in = x,
-                                 .scale = static_cast<float>(options_.final_scale)}));
+                                 .scale = static_cast<float>(options_.final_scale),
+                                 .name = fmt::format("model.layers.{}", layers_.size() - 1)}));
   program->finish();
   return program;
 }
@@ -59,9 +54,7 @@ std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) con
 std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                                 Pass& pass, bool gradients) const {
   if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
-  std::call_once(fused_made_,
-                 [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
-  return fused_->run_vectors(pixels, targets, shape(), pass, gradients);
+  return fused_.of(*fused_values(pass)).run_vectors(pixels, targets, shape(), pass, gradients);
 }
 
 }  // namespace bridle

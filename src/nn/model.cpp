@@ -57,6 +57,21 @@ void check(const TransformerOptions& o) {
   require(o.activation_divisor > 0.0 && std::isfinite(o.activation_divisor),
           fmt::format("activation_divisor must be positive, got {}", o.activation_divisor));
   require(o.rope_theta > 0.0, fmt::format("rope_theta must be positive, got {}", o.rope_theta));
+  require(o.qk_norm_epsilon >= 0.0 && std::isfinite(o.qk_norm_epsilon),
+          fmt::format("qk_norm_epsilon must not be negative, got {}", o.qk_norm_epsilon));
+  require(o.attention_window >= 0 && o.attention_window <= kLargestSize,
+          fmt::format("attention_window must be from 0 to {}, got {}", kLargestSize, o.attention_window));
+  require(o.document_token >= -1 && o.document_token < o.vocab_size,
+          fmt::format("document_token must be from -1 to vocab_size - 1 = {}, got {}", o.vocab_size - 1,
+                      o.document_token));
+  require(o.drop_path >= 0.0 && o.drop_path < 1.0,
+          fmt::format("drop_path must be at least 0 and below 1, got {}", o.drop_path));
+  require(o.logit_soft_cap >= 0.0 && std::isfinite(o.logit_soft_cap),
+          fmt::format("logit_soft_cap must not be negative, got {}", o.logit_soft_cap));
+  require(o.norm != NormLayer::center_norm || o.hidden_size >= 2,
+          "hidden_size must be at least 2 for center_norm, got 1");
+  require(!o.learned_alpha || o.residual == ResidualKind::convex,
+          "learned_alpha must be false for residual = plain, which has no alpha");
   require(o.norm_epsilon >= 0.0 && std::isfinite(o.norm_epsilon),
           fmt::format("norm_epsilon must not be negative, got {}", o.norm_epsilon));
   require(o.dropout >= 0.0 && o.dropout < 1.0,

@@ -14,34 +14,6 @@ const char* word(ModelKind kind) {
   return nullptr;
 }
 
-const char* word(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::gelu:
-      return "gelu";
-    case ActivationKind::gelu_tanh:
-      return "gelu_tanh";
-    case ActivationKind::relu:
-      return "relu";
-    case ActivationKind::maxmin:
-      return "maxmin";
-  }
-  return nullptr;
-}
-
-const char* word(NormLayer layer) {
-  switch (layer) {
-    case NormLayer::none:
-      return "none";
-    case NormLayer::tanh:
-      return "tanh";
-    case NormLayer::rms_norm:
-      return "rms_norm";
-    case NormLayer::layer_norm:
-      return "layer_norm";
-  }
-  return nullptr;
-}
-
 const char* word(ResidualKind kind) {
   switch (kind) {
     case ResidualKind::convex:
@@ -105,25 +77,36 @@ Settings transformer_settings(TransformerOptions& o) {
        "longest sequence; 0: the data's sequence_length"},
       {"positions", choice(&o.positions), "rope, learned or none"},
       {"rope_theta", &o.rope_theta, "base of the rotary frequencies"},
-      {"hidden_act", choice(&o.activation), "gelu (erf), gelu_tanh, relu or maxmin (sorts pairs)"},
+      {"hidden_act", choice(&o.activation),
+       "gelu (erf), gelu_tanh, relu, maxmin (sorts pairs), abs or relu_squared"},
       {"activation_divisor", &o.activation_divisor, "the activation is divided by this"},
       {"softmax_scale", &o.softmax_scale, "logits are softmax_scale·q·k/d_h"},
       {"attention_output_scale", &o.attention_output_scale, "multiplies what attention gives"},
       {"residual", choice(&o.residual), "convex: (1 − α)x + αf(x); plain: x + f(x)"},
       {"attention_alpha", &o.attention_alpha, "α of attention; 0: 1/(2·num_hidden_layers)"},
       {"mlp_alpha", &o.mlp_alpha, "α of the feed-forward layer; 0: the same"},
+      {"learned_alpha", &o.learned_alpha, "both α are parameters of each block, which begin with these"},
       {"position_bias", &o.position_bias, "learned logit bias per head and offset"},
       {"position_bias_offsets", &o.position_bias_offsets, "the last serves all that are farther; 0: all"},
       {"position_bias_start", &o.position_bias_start,
        "head h of block b begins with this logit for the token h·dilation^b places back"},
       {"position_bias_dilation", &o.position_bias_dilation, "of position_bias_start"},
+      {"qk_norm", &o.qk_norm, "queries and keys are divided by their RMS, head by head"},
+      {"qk_norm_epsilon", &o.qk_norm_epsilon, "ε of that"},
+      {"attention_window", &o.attention_window,
+       "tokens that a token sees, itself included; 0: all before it"},
+      {"document_token", &o.document_token,
+       "the token that begins a document, outside of which nothing is seen; -1: none"},
       {"logit_bias", &o.logit_bias, "learned bias of the logits"},
-      {"norm", choice(&o.norm), "before each branch: none, tanh, rms_norm or layer_norm"},
+      {"norm", choice(&o.norm), "before each branch: none, tanh, rms_norm, layer_norm or center_norm"},
       {"norm_epsilon", &o.norm_epsilon, "ε of the norms"},
+      {"norm_gain", &o.norm_gain, "norms have a learned gain"},
       {"learnable_scales", &o.learnable_scales, "attention output scale and final scale are learned"},
       {"bias", &o.bias, "linear layers and LayerNorm have a bias"},
       {"tie_embeddings", &o.tie_embeddings, "the head is the embedding"},
       {"dropout", &o.dropout, "share of activations dropped in training"},
+      {"drop_path", &o.drop_path, "share of branches dropped in training, sequence by sequence"},
+      {"logit_soft_cap", &o.logit_soft_cap, "logits z become c·tanh(z/c); 0: they stay as they are"},
       initialization_setting(o.initialization),
       final_scale_setting(o.final_scale),
   };

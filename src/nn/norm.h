@@ -1,5 +1,6 @@
-// What may stand where the paper has no norm: nothing, tanh, RMSNorm, LayerNorm. With ε > 0 the last two are
-// max|g|/√ε-Lipschitz in the RMS norm, and unbounded with ε = 0.
+// What may stand where the paper has no norm: nothing, tanh, RMSNorm, LayerNorm, CenterNorm. With ε > 0 RMSNorm and LayerNorm are
+// max|g|/√ε-Lipschitz in the RMS norm, and unbounded with ε = 0. CenterNorm, (x − mean)·d/(d − 1)∘g + b, is linear:
+// d/(d − 1)·max|g|.
 #pragma once
 
 #include <optional>
@@ -20,11 +21,21 @@ class Norm {
   FusedValue fuse(FusedProgram& program, const FusedValue& in) const;
 
  private:
+  double center_scale() const { return static_cast<double>(size_) / static_cast<double>(size_ - 1); }
+  Enclosure enclose_center(const Enclosure& x, const ErrorWalk& walk) const;
+  double largest_gain() const;
+  double offset() const;  // |bias|
+
   NormLayer kind_;
   double epsilon_;
   int64_t size_;
   std::optional<Param> gain_;
   std::optional<Param> bias_;
 };
+
+// x/√(mean of x² + ε) over the last dimension; its slope is at most 1/√ε.
+UpperBound rms_slope(double epsilon);
+at::Tensor divided_by_rms(const at::Tensor& x, double epsilon);
+Enclosure enclose_divided_by_rms(const Enclosure& x, double epsilon, const ErrorWalk& walk);
 
 }  // namespace bridle

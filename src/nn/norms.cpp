@@ -45,6 +45,13 @@ class MeasuredNorms : public WeightNorms {
 
 }  // namespace
 
+std::optional<double> NormSource::scalar(const Param& weight) {
+  const auto value = weight.tensor.item<double>();
+  if (!std::isfinite(value))
+    throw PromiseError("bound", fmt::format("{} must be finite, got {}", weight.name, value));
+  return value;
+}
+
 double float_above(double value) {
   if (value > std::numeric_limits<float>::max()) return std::numeric_limits<double>::infinity();
   auto rounded = static_cast<float>(value);

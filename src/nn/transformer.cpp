@@ -1,13 +1,18 @@
 #include "nn/transformer.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/maximum.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "bridle/error.h"
 #include "nn/dropout.h"
 
 namespace bridle {
 
-Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& origin) : options_(options) {
+Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& origin)
+    : options_(options), fused_([this](const StepKernels& kernels) { return fused_program(kernels); }) {
   Weights weights(options.initialization, 2 * options.num_hidden_layers, origin, params_);
   weights.attention_residuals_after = weights.mlp_residuals_after = options.num_hidden_layers;
   embedding_ = std::make_unique<Embedding>(options, weights);
@@ -16,11 +21,12 @@ Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& 
     --weights.attention_residuals_after;
     Norm attention_norm(options, weights, name + ".input_layernorm");
     Attention attention(options, weights, name + ".self_attn", i);
+    Residual attention_residual(options, weights, name + ".attention_alpha", options.attention_alpha);
     --weights.mlp_residuals_after;
     Norm mlp_norm(options, weights, name + ".post_attention_layernorm");
     FeedForward mlp(options, weights, name + ".mlp");
-    blocks_.push_back({name, attention_norm, attention, Residual(options.residual, options.attention_alpha),
-                       mlp_norm, mlp, Residual(options.residual, options.mlp_alpha)});
+    Residual mlp_residual(options, weights, name + ".mlp_alpha", options.mlp_alpha);
+    blocks_.push_back({name, attention_norm, attention, attention_residual, mlp_norm, mlp, mlp_residual});
   }
   norm_ = std::make_unique<Norm>(options, weights, "model.norm");
   if (!options.tie_embeddings)
@@ -40,10 +46,31 @@ Param Transformer::head() const {
   return rows;
 }
 
+// A document goes from its first token, document_token, to the one before the next such token. What comes before the first is
+// one as well.
+at::Tensor Transformer::embed(const at::Tensor& tokens, Pass& pass) const {
+  pass.begins.reset();
+  if (options_.document_token >= 0) {
+    const int64_t first = pass.cache == nullptr ? 0 : pass.cache->length;
+    const at::Tensor places = at::arange(first, first + tokens.size(1), tokens.options());
+    pass.begins = std::get<0>(places.mul(tokens.eq(options_.document_token)).cummax(1));
+    if (pass.cache != nullptr && pass.cache->begins.defined())
+      pass.begins = at::maximum(pass.begins, pass.cache->begins);
+  }
+  return embedding_->embed(tokens, pass);
+}
+
 at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) const {
   const auto seen = [&pass](const std::string& name, const at::Tensor& x) {
     if (pass.statistics != nullptr) pass.statistics->record(name, x);
     return x;
+  };
+  if (pass.begins.defined() && pass.begins.sizes() != embedded.sizes().slice(0, 2))
+    throw InputError("forward",
+                     fmt::format("begins of documents must be [{}, {}], as the tokens, got [{}]",
+                                 embedded.size(0), embedded.size(1), fmt::join(pass.begins.sizes(), ", ")));
+  const auto branch = [&](const at::Tensor& y) {
+    return drop_path(dropout(y, options_.dropout, pass), options_.drop_path, pass);
   };
   KeyValueCache* cache = pass.cache;
   const int64_t first = cache == nullptr ? 0 : cache->length;
@@ -54,15 +81,19 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
     const Block& block = blocks_[i];
     const at::Tensor attended = block.attention.forward(block.attention_norm.forward(x), pass,
                                                         cache == nullptr ? nullptr : &cache->layers[i]);
-    x = seen(block.name + ".self_attn",
-             block.attention_residual.forward(x, dropout(attended, options_.dropout, pass)));
+    x = seen(block.name + ".self_attn", block.attention_residual.forward(x, branch(attended)));
     const at::Tensor fed = block.mlp.forward(block.mlp_norm.forward(x));
-    x = seen(block.name + ".mlp", block.mlp_residual.forward(x, dropout(fed, options_.dropout, pass)));
+    x = seen(block.name + ".mlp", block.mlp_residual.forward(x, branch(fed)));
   }
-  if (cache != nullptr) cache->length += x.size(1);
+  if (cache != nullptr) {
+    cache->length += x.size(1);
+    if (pass.begins.defined()) cache->begins = pass.begins.narrow(1, x.size(1) - 1, 1);
+  }
   x = norm_->forward(x);
-  const at::Tensor logits = final_scale_->forward(at::linear(x, head().tensor.to(x.scalar_type())));
-  return seen("lm_head", logit_bias_ ? logits.add(logit_bias_->tensor.to(x.scalar_type())) : logits);
+  at::Tensor logits = final_scale_->forward(at::linear(x, head().tensor.to(x.scalar_type())));
+  if (logit_bias_) logits = logits.add(logit_bias_->tensor.to(x.scalar_type()));
+  const double cap = options_.logit_soft_cap;
+  return seen("lm_head", cap == 0.0 ? logits : logits.div(cap).tanh().mul(cap));
 }
 
 ModelShape Transformer::shape() const {
@@ -85,9 +116,9 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
   Bound x = record("model.embed_tokens", embedding_->bound(domain, walk));
   for (const Block& block : blocks_) {
     const Bound attended = block.attention.bound(block.attention_norm.bound(x, walk), walk);
-    x = record(block.name + ".self_attn", block.attention_residual.bound(x, attended));
+    x = record(block.name + ".self_attn", block.attention_residual.bound(x, attended, walk));
     x = record(block.name + ".mlp",
-               block.mlp_residual.bound(x, block.mlp.bound(block.mlp_norm.bound(x, walk), walk)));
+               block.mlp_residual.bound(x, block.mlp.bound(block.mlp_norm.bound(x, walk), walk), walk));
   }
   x = norm_->bound(x, walk);
   const Param rows = head();
@@ -110,9 +141,12 @@ LogitEnclosure Transformer::enclose(const at::Tensor& embedded, ErrorWalk& walk)
     x = walk.record(block.name + ".mlp", block.mlp_residual.enclose(x, fed, walk));
   }
   const Param rows = head();
-  return enclose_logits(
-      norm_->enclose(x, walk),
-      {.rows = rows, .scale = final_scale_->value(), .bias = logit_bias_ ? &*logit_bias_ : nullptr}, walk);
+  return enclose_logits(norm_->enclose(x, walk),
+                        {.rows = rows,
+                         .scale = final_scale_->value(),
+                         .bias = logit_bias_ ? &*logit_bias_ : nullptr,
+                         .soft_cap = options_.logit_soft_cap},
+                        walk);
 }
 
 }  // namespace bridle

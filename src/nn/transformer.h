@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -19,9 +18,7 @@ namespace bridle {
 class Transformer : public Model {
  public:
   Transformer(const TransformerOptions& options, const WeightOrigin& origin);
-  at::Tensor embed(const at::Tensor& tokens, Pass& pass) const override {
-    return embedding_->embed(tokens, pass);
-  }
+  at::Tensor embed(const at::Tensor& tokens, Pass& pass) const override;
   at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const override;
   std::string why_not_fused(const Pass& pass) const override;
   std::optional<LossAndGradients> fused_loss(const at::Tensor& tokens, const at::Tensor& targets, Pass& pass,
@@ -60,8 +57,7 @@ class Transformer : public Model {
   std::optional<Linear> head_;  // none: the embedding
   std::optional<Scale> final_scale_;
   std::optional<Param> logit_bias_;
-  mutable std::once_flag fused_made_;
-  mutable std::unique_ptr<FusedPass> fused_;
+  mutable FusedPasses fused_;
 };
 
 }  // namespace bridle

@@ -28,7 +28,7 @@ struct Sizes {
 
 // Groups of sequences go through all layers, one a thread, or one for all threads where weights are large
 // (nn/fused_program.cpp).
-PassMemory fused_memory(const Sizes& s, int threads) {
+PassMemory fused_memory(const Sizes& s, int threads, double value) {
   constexpr double slot_limit = 64 << 20, own_tokens = 512, shared_tokens = 4096, slots = 4;
   constexpr double most_logits = 1 << 26;
   const double sums = kFloat * (s.matrices + 2.0 * s.vocabulary * s.d);
@@ -36,9 +36,9 @@ PassMemory fused_memory(const Sizes& s, int threads) {
   const double group = shared ? std::max(shared_tokens, s.length) : threads * std::max(own_tokens, s.length);
   const double in_layers = s.layers * (6.0 * s.d + 2.0 * s.inner) + 8.0 * s.d + s.inner;
   const double tokens = std::min(s.tokens, group);
-  return {.packed = 2.0 * kBfloat16 * (s.matrices + s.vocabulary * s.d) + (shared ? 1.0 : slots) * sums,
-          .activations = tokens * (kBfloat16 * in_layers + kFloat * s.d) +
-                         (kFloat + kBfloat16) * std::min(tokens * s.vocabulary, most_logits)};
+  return {.packed = 2.0 * value * (s.matrices + s.vocabulary * s.d) + (shared ? 1.0 : slots) * sums,
+          .activations = tokens * (value * in_layers + kFloat * s.d) +
+                         (kFloat + value) * std::min(tokens * s.vocabulary, most_logits)};
 }
 
 // What LibTorch's autograd keeps of a block: inputs of its products, q, k, v and their rotated copies, softmax, both sides of
@@ -65,8 +65,9 @@ ModelFlop Transformer::flop(int64_t length) const {
 
 PassMemory Transformer::memory(const BatchShape& batch, const Pass& pass, int threads) const {
   const Sizes sizes(options_, params_, batch);
-  if (why_not_fused(pass).empty()) return fused_memory(sizes, threads);
-  return plain_memory(sizes, options_.dropout > 0.0, pass.dtype == at::kBFloat16 ? kBfloat16 : kFloat);
+  const double value = pass.dtype == at::kBFloat16 ? kBfloat16 : kFloat;
+  if (why_not_fused(pass).empty()) return fused_memory(sizes, threads, value);
+  return plain_memory(sizes, options_.dropout > 0.0, value);
 }
 
 }  // namespace bridle

@@ -10,28 +10,22 @@ std::string Transformer::why_not_fused(const Pass& pass) const {
   const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, num_attention_heads,
                num_key_value_heads, intermediate_size, max_position_embeddings, positions, rope_theta,
                activation, activation_divisor, softmax_scale, attention_output_scale, residual,
-               attention_alpha, mlp_alpha, position_bias, position_bias_offsets, position_bias_start,
-               position_bias_dilation, logit_bias, norm, norm_epsilon, learnable_scales, bias, tie_embeddings,
-               dropout, initialization, final_scale] = options_;
-  const bool known_activation = activation == ActivationKind::gelu ||
-                                activation == ActivationKind::gelu_tanh ||
-                                activation == ActivationKind::relu || activation == ActivationKind::maxmin;
+               attention_alpha, mlp_alpha, learned_alpha, position_bias, position_bias_offsets,
+               position_bias_start, position_bias_dilation, qk_norm, qk_norm_epsilon, attention_window,
+               document_token, logit_bias, norm, norm_epsilon, norm_gain, learnable_scales, bias,
+               tie_embeddings, dropout, drop_path, logit_soft_cap, initialization, final_scale] = options_;
   const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
                                positions == PositionKind::none;
   const bool known_norm = norm == NormLayer::none || norm == NormLayer::tanh || norm == NormLayer::rms_norm ||
-                          norm == NormLayer::layer_norm;
+                          norm == NormLayer::layer_norm || norm == NormLayer::center_norm;
   const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
-  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache] = pass;
-  const std::pair<bool, const char*> obstacles[] = {
-      {dtype != at::kBFloat16, "training.precision is not bfloat16"},
-      {cache != nullptr, "keys and values are kept"},
-      {!known_activation, "model.hidden_act"},
-      {!known_positions, "model.positions"},
-      {!known_residual, "model.residual"},
-      {!known_norm, "model.norm"}};
+  const std::pair<bool, const char*> obstacles[] = {{!is_fused(activation), "model.hidden_act"},
+                                                    {!known_positions, "model.positions"},
+                                                    {!known_residual, "model.residual"},
+                                                    {!known_norm, "model.norm"}};
   for (const auto& [is_there, what] : obstacles)
     if (is_there) return what;
-  return {};
+  return why_not_fused_pass(pass);
 }
 
 std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kernels) const {
@@ -42,7 +36,7 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
   const auto observe = [&](const std::string& name) {
     program->add(std::make_unique<FusedStatistics>(name, stream, size));
   };
-  const auto point = [&](float keep) {  // the stream as it is, for a branch or the head
+  const auto point = [&](FusedNumber keep) {  // the stream as it is, for a branch or the head
     return FusedValue{
         .values = copy, .gradient = d_copy, .epilogue = Epilogue::residual, .stream = stream, .keep = keep};
   };
@@ -50,12 +44,17 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
   observe("model.embed_tokens");
   program->cut_backward();
   const auto branch = [&](const Norm& norm, const auto& module, const Residual& residual) {
-    const FusedValue in = norm.fuse(*program, point(residual.keep()));
+    const FusedNumber keep = residual.keep(*program);
+    const FusedValue in = norm.fuse(*program, point(keep));
     const FusedEnd end{.stream = stream,
                        .out = program->matrix(size),
                        .d_out = program->matrix(size),
-                       .keep = residual.keep(),
-                       .share = residual.share()};
+                       .keep = keep,
+                       .share = residual.share(*program),
+                       .alpha = residual.learned(),
+                       .before = residual.learned() ? copy : FusedBuffer{},
+                       .dropout = options_.dropout,
+                       .drop_path = options_.drop_path};
     module.fuse(*program, in, end);
     copy = end.out;
     d_copy = end.d_out;
@@ -67,7 +66,7 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
     observe(block.name + ".mlp");
     program->cut_backward();
   }
-  const FusedValue last = norm_->fuse(*program, point(0.0F));
+  const FusedValue last = norm_->fuse(*program, point({0.0F}));
   program->cut_forward();
   program->add(std::make_unique<FusedLoss>(
       *program, FusedLossOptions{.head = head_ ? head_->weight() : embedding_->table(),
@@ -75,7 +74,8 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
                                  .in = last,
                                  .scale = static_cast<float>(final_scale_->value()),
                                  .learned_scale = final_scale_->learned(),
-                                 .bias = logit_bias_}));
+                                 .bias = logit_bias_,
+                                 .soft_cap = static_cast<float>(options_.logit_soft_cap)}));
   program->finish();
   return program;
 }
@@ -84,9 +84,9 @@ std::optional<LossAndGradients> Transformer::fused_loss(const at::Tensor& tokens
                                                         Pass& pass, bool gradients) const {
   if (!can_fuse(pass)) return std::nullopt;
   if (tokens.dim() == 2) embedding_->check_length(tokens.size(1));
-  std::call_once(fused_made_,
-                 [this] { fused_ = std::make_unique<FusedPass>(fused_program(step_kernels())); });
-  return fused_->run_tokens(tokens, targets, shape(), options_.vocab_size, pass, gradients);
+  return fused_.of(*fused_values(pass))
+      .run_tokens(tokens, targets, shape(),
+                  {.size = options_.vocab_size, .document_token = options_.document_token}, pass, gradients);
 }
 
 }  // namespace bridle

@@ -35,6 +35,7 @@ Group group_of(Role role) {
     case Role::logit_bias:
     case Role::bias:
     case Role::gain:
+    case Role::residual_weight:
       break;
   }
   return Group::none;

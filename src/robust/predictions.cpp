@@ -165,7 +165,9 @@ class Certifier {
 
   void add(const Batch& batch) {
     Pass pass{.dtype = at::kDouble};
-    const LogitEnclosure all = model_.enclose(model_.embed(batch.inputs, pass), walk_);
+    const at::Tensor embedded = model_.embed(batch.inputs, pass);
+    walk_.begins = pass.begins;
+    const LogitEnclosure all = model_.enclose(embedded, walk_);
     const at::Tensor logits = all.logits.reshape({-1, all.logits.size(-1)});
     const auto flat = [](const at::Tensor& t) { return t.reshape({t.size(0), -1}); };  // [K, N]
     const at::Tensor reach = flat(all.reach), input = flat(all.input_error), head = flat(all.own_error);

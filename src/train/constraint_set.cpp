@@ -59,6 +59,8 @@ std::vector<int64_t> ConstraintSet::sizes() const {
 }
 
 void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
+  for (const Param& param : params_)
+    if (param.role == Role::residual_weight) param.tensor.detach().clamp_(0.0, 1.0);
   each_apart(sizes(), [&](size_t i) {
     Entry& entry = entries_[i];
     const Param& param = params_[entry.param];

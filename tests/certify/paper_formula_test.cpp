@@ -93,7 +93,8 @@ TEST(PaperFormula, RefusesModelsThatItIsNotDefinedFor) {
   refused([](TransformerOptions& options) { options.learnable_scales = true; });
   refused([](TransformerOptions& options) { options.num_key_value_heads = 2; });
   const auto gelu = make_model(MlpOptions{.layer_sizes = {4, 3, 2}, .activation = ActivationKind::gelu}, 1);
-  EXPECT_ERROR(paper_formula(*gelu, *measured_norms()), InputError, "GeLU that is not divided by its slope");
+  EXPECT_ERROR(paper_formula(*gelu, *measured_norms()), InputError,
+               "an activation that is not divided by its slope");
 }
 
 }  // namespace

@@ -44,15 +44,12 @@ TEST(DropoutMask, IsWhatTheKernelsDropOnEveryInstructionSet) {
                          InstructionSet::avx512_bf16, InstructionSet::amx}) {
     if (set > instruction_set()) continue;
     const at::Tensor out = at::zeros_like(in);
-    step_kernels(set).drop({.in = static_cast<const Bfloat16*>(in.data_ptr()),
-                            .out = static_cast<Bfloat16*>(out.data_ptr()),
+    step_kernels(set).drop({.in = in.data_ptr(),
+                            .out = out.data_ptr(),
                             .stride = columns,
                             .rows = rows,
                             .columns = columns,
-                            .key = 99,
-                            .first_row = 0,
-                            .threshold = dropout_threshold(0.3),
-                            .scale = 2.0F});
+                            .drop = {.key = 99, .threshold = dropout_threshold(0.3), .scale = 2.0F}});
     EXPECT_TRUE(out.to(at::kFloat).equal(expected)) << instruction_set_name(set);
   }
 }

@@ -42,7 +42,7 @@ class StepKernelsTest : public testing::TestWithParam<InstructionSet> {
   std::vector<uint32_t> packed(const Tensor& right) const {
     const Tensor wide = right.to(at::kFloat).contiguous();
     const int64_t depth = padded(right.size(0)), columns = padded(right.size(1)), steps = depth / amx::kStep;
-    std::vector<uint32_t> words(static_cast<size_t>(packed_size(columns, depth)) + 16);
+    std::vector<uint32_t> words(static_cast<size_t>(kernels().packed_words(columns, depth)) + 16);
     const amx::Factor factor{wide.data_ptr(), amx::Element::float32, false,
                              right.size(1),   right.size(0),         right.size(1)};
     for (int64_t line = 0; line < columns; line += amx::kBlock)
@@ -148,9 +148,9 @@ TEST_P(StepKernelsTest, GradientsOfWeightsAddUpOverRows) {
   const int64_t steps = depth / amx::kStep, left_blocks = left_columns / amx::kBlock;
   Arena arena;
   arena.reserve(1 << 21);
-  auto* packed_left = arena.take<uint32_t>(packed_size(left_columns, depth));
+  auto* packed_left = arena.take<uint32_t>(kernels().packed_words(left_columns, depth));
   auto* out = arena.take<float>(left_columns * right_columns);
-  auto* scratch = arena.take<uint32_t>(packed_size(kGradientColumns, depth));
+  auto* scratch = arena.take<uint32_t>(kernels().packed_words(kGradientColumns, depth));
   const amx::Factor factor{left.data_ptr(), amx::Element::bfloat16, false, left_columns, depth, left_columns};
   for (int64_t i = 0; i < left_blocks; ++i)
     kernels().pack(factor, amx::Side::left, i * amx::kBlock, 0, steps,
@@ -207,7 +207,7 @@ TEST_P(StepKernelsTest, AttentionAndItsGradientsAreThoseOfLibTorch) {
     const Tensor log_sums = at::zeros({rows}, at::kFloat), bias = normal({2 * rows}, 3, at::kFloat);
     const Tensor d_bias = at::zeros({2 * rows}, at::kFloat);
     Arena arena;
-    arena.reserve(attention_scratch(rows, head_size));
+    arena.reserve(attention_scratch(rows, head_size, sizeof(Bfloat16)));
     AttentionTask task{.rows = rows,
                        .head_size = head_size,
                        .scale = 0.2F,
@@ -224,7 +224,7 @@ TEST_P(StepKernelsTest, AttentionAndItsGradientsAreThoseOfLibTorch) {
                        .dk = data_of(d_qkv) + head_size,
                        .dv = data_of(d_qkv) + 2 * head_size,
                        .d_bias = with_bias ? floats_of(d_bias) : nullptr,
-                       .scratch = arena.take<char>(attention_scratch(rows, head_size))};
+                       .scratch = arena.take<char>(attention_scratch(rows, head_size, sizeof(Bfloat16)))};
     kernels().attend(task);
     kernels().attend_backward(task);
 
@@ -259,7 +259,7 @@ TEST_P(StepKernelsTest, AttentionStaysFiniteForLargeLogits) {
   const Tensor qkv = rounded(normal({rows, stride}, 1).mul(300));
   const Tensor out = at::zeros({rows, head_size}, at::kBFloat16), log_sums = at::zeros({rows}, at::kFloat);
   Arena arena;
-  arena.reserve(attention_scratch(rows, head_size));
+  arena.reserve(attention_scratch(rows, head_size, sizeof(Bfloat16)));
   kernels().attend({.rows = rows,
                     .head_size = head_size,
                     .q = data_of(qkv),
@@ -269,7 +269,7 @@ TEST_P(StepKernelsTest, AttentionStaysFiniteForLargeLogits) {
                     .out = data_of(out),
                     .out_stride = head_size,
                     .log_sums = floats_of(log_sums),
-                    .scratch = arena.take<char>(attention_scratch(rows, head_size))});
+                    .scratch = arena.take<char>(attention_scratch(rows, head_size, sizeof(Bfloat16)))});
   EXPECT_LE(out.abs().max().item<double>(), qkv.abs().max().item<double>());
 }
 

@@ -48,16 +48,41 @@ TEST(ActivationModule, MaxMinSortsPairsAndMovesNoTwoPointsApart) {
                    after = activation.forward(a).sub(activation.forward(b)).norm(2, {1});
   EXPECT_LE(after.sub(before).max().item<double>(), 1e-12);
   EXPECT_GT(before.sub(after).max().item<double>(), 0.1);  // pairs that change places come closer
-  EXPECT_EQ(activation.bound({.activation = 2.0, .lipschitz = 3.0}).lipschitz.to_double(), 3.0);
+  EXPECT_EQ(activation.bound({.activation = 2.0, .lipschitz = 3.0}, 6).lipschitz.to_double(), 3.0);
 }
 
 TEST(ActivationModule, BoundIsSlopeOverDivisor) {
-  const Bound bound = Activation(ActivationKind::gelu, 1.1289).bound({.activation = 2.0, .lipschitz = 3.0});
+  const Bound bound =
+      Activation(ActivationKind::gelu, 1.1289).bound({.activation = 2.0, .lipschitz = 3.0}, 6);
   EXPECT_GT(bound.lipschitz.to_double(), 3.0);  // "GeLU/1.1289 is 1-Lipschitz" is false
   EXPECT_NEAR(bound.lipschitz.to_double(), 3.0 * 1.128904145186 / 1.1289, 1e-10);
   EXPECT_NEAR(bound.activation.to_double(), 2.0 / 1.1289, 1e-12);
   const Activation relu(ActivationKind::relu, 1.0);
-  EXPECT_EQ(relu.bound({.activation = 2.0, .lipschitz = 3.0}).lipschitz.to_double(), 3.0);
+  EXPECT_EQ(relu.bound({.activation = 2.0, .lipschitz = 3.0}, 6).lipschitz.to_double(), 3.0);
+}
+
+// One entry that has all of a vector's length attains the bound: slope 2·√n·a there, and √n·a² in RMS.
+TEST(ActivationModule, TheSlopeOfReluSquaredGrowsWithTheLargestEntry) {
+  const Activation activation(ActivationKind::relu_squared, 1.0);
+  constexpr double a = 1.5;
+  const Bound bound = activation.bound({.activation = a, .lipschitz = 1.0}, 4);
+  const at::Tensor x = at::tensor({2.0 * a, 0.0, 0.0, 0.0}, at::kDouble);
+  const at::Tensor nearby = at::tensor({2.0 * a - 1e-6, 0.0, 0.0, 0.0}, at::kDouble);
+  EXPECT_NEAR(bound.activation.to_double(), test::largest_rms(activation.forward(x)), 1e-12);
+  const double stretch = test::largest_rms(activation.forward(x).sub(activation.forward(nearby))) /
+                         test::largest_rms(x.sub(nearby));
+  EXPECT_LE(stretch, bound.lipschitz.to_double());
+  EXPECT_NEAR(stretch, bound.lipschitz.to_double(), 1e-5);
+}
+
+TEST(ActivationModule, AbsKeepsLengthsAndMovesNoTwoPointsApart) {
+  const Activation activation(ActivationKind::abs, 1.0);
+  const at::Tensor a = test::normal({5000, 6}, 1), b = a.add(test::normal({5000, 6}, 2).mul(0.7));
+  EXPECT_TRUE(activation.forward(a).norm(2, {1}).allclose(a.norm(2, {1})));
+  const at::Tensor before = a.sub(b).norm(2, {1}),
+                   after = activation.forward(a).sub(activation.forward(b)).norm(2, {1});
+  EXPECT_LE(after.sub(before).max().item<double>(), 1e-12);
+  EXPECT_EQ(activation.bound({.activation = 2.0, .lipschitz = 3.0}, 6), (Bound{2.0, 3.0}));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(FusedAttention, PositionBiasesStandByOffsetFromTheEnd) {
   const FusedHeads heads{.heads = 4, .kv_heads = 4, .head_size = 8};
   FusedAttention attention(program, {.heads = heads, .position_bias = bias});
   attention.set_rows(program, 32);
-  attention.read_tables();
+  attention.read_tables(program);
   const float* table = attention.bias_of(2);  // head 2: 10 … 14
   EXPECT_EQ(table[31], 10.0F);
   EXPECT_EQ(table[28], 13.0F);
@@ -43,10 +43,10 @@ TEST(FusedRope, RotatesQueriesAndKeysAndBackAgain) {
       std::memcpy(&b, &value, 4);
       return b;
     }();
-    qkv.row(row)[column] = static_cast<Bfloat16>(bits >> 16U);
+    reinterpret_cast<Bfloat16*>(qkv.row(row))[column] = static_cast<Bfloat16>(bits >> 16U);
   };
   const auto at = [&](int64_t row, int64_t column) {
-    const uint32_t bits = uint32_t{qkv.row(row)[column]} << 16U;
+    const uint32_t bits = uint32_t{reinterpret_cast<const Bfloat16*>(qkv.row(row))[column]} << 16U;
     float value;
     std::memcpy(&value, &bits, 4);
     return value;

@@ -11,7 +11,7 @@ namespace bridle {
 namespace {
 
 float value(const FusedMatrix& matrix, int64_t row, int64_t column) {
-  const uint32_t bits = uint32_t{matrix.row(row)[column]} << 16U;
+  const uint32_t bits = uint32_t{reinterpret_cast<const Bfloat16*>(matrix.row(row))[column]} << 16U;
   float result;
   std::memcpy(&result, &bits, 4);
   return result;

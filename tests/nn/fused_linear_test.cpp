@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "nn/activation.h"
 #include "nn/fused_embedding.h"
 #include "nn/fused_loss.h"
 #include "nn/fused_pass.h"
@@ -43,7 +44,7 @@ TEST(FusedLinear, WithBiasesSeveralWeightsAndALearnedScaleAgreesWithLibTorch) {
   for (const Param& param : params) tensors.push_back(param.tensor);
   const auto expected = torch::autograd::grad({loss}, tensors);
 
-  auto program = std::make_unique<FusedProgram>(params);
+  auto program = std::make_unique<FusedProgram>(params, step_kernels());
   const FusedBuffer in = program->matrix(12), wide = program->matrix(96), d_wide = program->matrix(96),
                     slope = program->matrix(96), out = program->matrix(16), d_out = program->matrix(16);
   program->add(std::make_unique<FusedVectors>(in, 12));
@@ -58,7 +59,7 @@ TEST(FusedLinear, WithBiasesSeveralWeightsAndALearnedScaleAgreesWithLibTorch) {
   program->add(std::make_unique<FusedLinear>(
       *program, FusedLinearOptions{.weights = {middle},
                                    .biases = {middle_bias},
-                                   .in = activated(wide, d_wide, slope, ActivationKind::gelu, 1.0F),
+                                   .in = Activation(ActivationKind::gelu, 1.0).fused(wide, d_wide, slope),
                                    .learned_scale = scale,
                                    .out = out,
                                    .d_out = d_out}));
@@ -79,7 +80,7 @@ TEST(FusedLinear, WithBiasesSeveralWeightsAndALearnedScaleAgreesWithLibTorch) {
 
 TEST(FusedLinear, AWeightWithoutAnOperationIsAnErrorAndNotAZeroGradient) {
   const Param head = weight("head", {3, 8}, 1, 0.3), forgotten = weight("forgotten", {8, 8}, 2, 0.3);
-  auto program = std::make_unique<FusedProgram>(std::vector<Param>{head, forgotten});
+  auto program = std::make_unique<FusedProgram>(std::vector<Param>{head, forgotten}, step_kernels());
   const FusedBuffer in = program->matrix(8);
   program->add(std::make_unique<FusedVectors>(in, 8));
   program->cut_forward();

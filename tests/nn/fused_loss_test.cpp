@@ -30,7 +30,7 @@ TEST(FusedLoss, AgreesWithLibTorch) {
     for (const Param& param : params) tensors.push_back(param.tensor);
     const auto expected = torch::autograd::grad({loss}, tensors);
 
-    auto program = std::make_unique<FusedProgram>(params);
+    auto program = std::make_unique<FusedProgram>(params, step_kernels());
     const FusedBuffer in = program->matrix(24);
     program->add(std::make_unique<FusedVectors>(in, 24));
     program->cut_forward();

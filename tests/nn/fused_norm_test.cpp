@@ -19,6 +19,8 @@ constexpr double kEpsilon = 1e-3, kKeep = 0.75;
 
 at::Tensor normed(NormLayer kind, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& bias) {
   if (kind == NormLayer::tanh) return at::tanh(x);
+  if (kind == NormLayer::center_norm)
+    return x.sub(x.mean(-1, true)).mul(kSize / (kSize - 1.0)).mul(gain).add(bias);
   if (kind == NormLayer::layer_norm) return at::layer_norm(x, {kSize}, gain, bias, kEpsilon);
   return x.mul(x.square().mean(-1, true).add(kEpsilon).rsqrt()).mul(gain);
 }
@@ -30,8 +32,10 @@ at::Tensor padded_row(const at::Tensor& values) {
 }
 
 TEST(FusedNorm, KernelsAgreeWithLibTorchThereAndBack) {
-  for (const NormLayer kind : {NormLayer::rms_norm, NormLayer::layer_norm, NormLayer::tanh}) {
-    const bool has_gain = kind != NormLayer::tanh, has_bias = kind == NormLayer::layer_norm;
+  for (const NormLayer kind :
+       {NormLayer::rms_norm, NormLayer::layer_norm, NormLayer::center_norm, NormLayer::tanh}) {
+    const bool has_gain = kind != NormLayer::tanh;
+    const bool has_bias = kind == NormLayer::layer_norm || kind == NormLayer::center_norm;
     const at::Tensor x = test::normal({kRows, kSize}, 1).add(0.5).requires_grad_(true);
     const at::Tensor gain = test::normal({kSize}, 2), bias = test::normal({kSize}, 3);
     const at::Tensor d = test::normal({kRows, kSize}, 4).to(at::kBFloat16).to(at::kDouble);

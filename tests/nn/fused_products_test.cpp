@@ -11,23 +11,31 @@ namespace bridle {
 namespace {
 
 FusedMatrix matrix_of(const at::Tensor& x) {
-  return {static_cast<Bfloat16*>(x.data_ptr()), x.size(1), x.stride(0)};
+  return {static_cast<std::byte*>(x.data_ptr()), x.size(1), x.stride(0),
+          static_cast<int64_t>(x.element_size())};
 }
 
+class FusedProductsTest : public testing::TestWithParam<ValueType> {
+ protected:
+  const StepKernels& kernels() const { return step_kernels(GetParam()); }
+  at::Tensor values(const at::Tensor& x) const {
+    return x.to(GetParam() == ValueType::float32 ? at::kFloat : at::kBFloat16);
+  }
+};
+
 // Large enough for several chunks of columns, parts of rows and depths of sums.
-TEST(FusedProducts, ProductsAndGradientsComeTogetherFromTheirParts) {
+TEST_P(FusedProductsTest, ProductsAndGradientsComeTogetherFromTheirParts) {
   const int64_t rows = 1184, in = 1088, out = 608;
   const at::Tensor weight = test::normal({out, in}, 1, at::kFloat).to(at::kBFloat16).to(at::kFloat);
-  FusedWeight fused({weight}, FusedWeight::Left::out);
+  FusedWeight fused(kernels(), {weight}, FusedWeight::Left::out);
   Arena arena;
   arena.reserve(fused.bytes() + Arena::size_of<float>(fused.sums()));
   fused.take(arena);
   float* sums = arena.take<float>(fused.sums());
-  for (int64_t piece = 0; piece < fused.pack_pieces(); ++piece) fused.pack_piece(piece, step_kernels());
-  const at::Tensor x = test::normal({rows, in}, 2).to(at::kBFloat16),
-                   d = test::normal({rows, out}, 3).to(at::kBFloat16);
+  for (int64_t piece = 0; piece < fused.pack_pieces(); ++piece) fused.pack_piece(piece);
+  const at::Tensor x = values(test::normal({rows, in}, 2)), d = values(test::normal({rows, out}, 3));
   for (const int threads : {1, 3}) {
-    const FusedProducts ops(step_kernels(), Team(threads), out);
+    const FusedProducts ops(kernels(), Team(threads), out);
     const at::Tensor y = at::zeros({rows, out}, at::kFloat), dx = at::zeros({rows, in}, at::kFloat);
     const auto task = [](const at::Tensor& to) {
       return LinearTask{.epilogue = Epilogue::logits,
@@ -52,6 +60,11 @@ TEST(FusedProducts, ProductsAndGradientsComeTogetherFromTheirParts) {
     EXPECT_LT(test::largest_difference(gradient, product(rows).add(product(64))), 2e-3);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, FusedProductsTest, testing::Values(ValueType::bfloat16, ValueType::float32),
+                         [](const auto& values) {
+                           return values.param == ValueType::float32 ? "float32" : "bfloat16";
+                         });
 
 }  // namespace
 }  // namespace bridle

@@ -31,7 +31,7 @@ TEST(FusedWeight, SumsOfSlotsBecomeGradientsOfItsParts) {
   const std::vector<at::Tensor> weights = {test::normal({40, 50}, 1, at::kFloat),
                                            test::normal({40, 50}, 2, at::kFloat)};
   for (const auto left : {FusedWeight::Left::in, FusedWeight::Left::out}) {
-    const FusedWeight weight(weights, left);
+    const FusedWeight weight(step_kernels_plain(), weights, left);
     EXPECT_EQ(weight.in(), 64);
     EXPECT_EQ(weight.out(), 128);
     std::vector<at::Tensor> first, second, seen;
@@ -50,12 +50,11 @@ TEST(FusedWeight, SumsOfSlotsBecomeGradientsOfItsParts) {
 TEST(FusedWeight, PacksForBothDirections) {
   const std::vector<at::Tensor> weights = {test::normal({40, 50}, 1, at::kFloat),
                                            test::normal({40, 50}, 2, at::kFloat)};
-  FusedWeight weight(weights, FusedWeight::Left::in);
+  FusedWeight weight(step_kernels_plain(), weights, FusedWeight::Left::in);
   Arena arena;
   arena.reserve(weight.bytes());
   weight.take(arena);
-  for (int64_t piece = 0; piece < weight.pack_pieces(); ++piece)
-    weight.pack_piece(piece, step_kernels_plain());
+  for (int64_t piece = 0; piece < weight.pack_pieces(); ++piece) weight.pack_piece(piece);
   const auto entry = [](const uint32_t* packed, int64_t line, int64_t term, int64_t depth) {
     const uint32_t word = packed[(line / 32 * (depth / 32) + term / 32) * 512 + line % 32 / 16 * 256 +
                                  term % 32 / 2 * 16 + line % 16];

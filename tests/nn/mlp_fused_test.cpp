@@ -45,14 +45,17 @@ TEST(MlpFused, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
       for (const auto set : {InstructionSet::plain, InstructionSet::avx2, InstructionSet::avx512,
                              InstructionSet::avx512_bf16, InstructionSet::amx}) {
         if (set > instruction_set()) continue;
-        test::Fused fused(*model, step_kernels(set));
-        const LossAndGradients seen = fused.run(data.pixels, data.targets, true, pass);
-        EXPECT_NEAR(seen.loss, loss.item<double>(), 0.01 * loss.item<double>());
-        for (size_t i = 0; i < gradients.size(); ++i)
-          EXPECT_LT(seen.gradients[i].sub(gradients[i]).norm().item<double>(),
-                    0.08 * gradients[i].norm().item<double>() + 1e-6)
-              << i << " " << images << " " << instruction_set_name(set);
-        EXPECT_EQ(fused.run(data.pixels, data.targets, false, pass).loss, seen.loss);
+        for (const auto values : {ValueType::bfloat16, ValueType::float32}) {
+          const bool narrow = values == ValueType::bfloat16;
+          test::Fused fused(*model, step_kernels(values, set));
+          const LossAndGradients seen = fused.run(data.pixels, data.targets, true, pass);
+          EXPECT_NEAR(seen.loss, loss.item<double>(), (narrow ? 0.01 : 1e-5) * loss.item<double>());
+          for (size_t i = 0; i < gradients.size(); ++i)
+            EXPECT_LT(seen.gradients[i].sub(gradients[i]).norm().item<double>(),
+                      (narrow ? 0.08 : 1e-4) * gradients[i].norm().item<double>() + 1e-6)
+                << i << " " << images << " " << instruction_set_name(set) << (narrow ? "" : " float32");
+          EXPECT_EQ(fused.run(data.pixels, data.targets, false, pass).loss, seen.loss);
+        }
       }
     }
   }
@@ -72,6 +75,23 @@ TEST(MlpFused, GivesTheSameBitsOnAnyNumberOfThreads) {
     EXPECT_EQ(other.loss, seen[0].loss);
     for (size_t i = 0; i < other.gradients.size(); ++i)
       EXPECT_TRUE(other.gradients[i].equal(seen[0].gradients[i]));
+  }
+}
+
+TEST(MlpFused, RecordsTheStatisticsOfItsTwin) {
+  const auto model = test::random_model(MlpOptions{.layer_sizes = {50, 40, 33, 10}}, 0.2);
+  const Images data = some_images(37, 50, 10);
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    ActivationStatistics plain, fused;
+    Pass of_twin{.statistics = &plain}, of_fused{.dtype = dtype, .statistics = &fused};
+    model->forward(data.pixels, of_twin);
+    ASSERT_TRUE(model->fused_loss(data.pixels, data.targets, of_fused, false).has_value());
+    ASSERT_EQ(fused.layers.size(), plain.layers.size());
+    for (const auto& [name, layer] : plain.layers) {
+      EXPECT_NEAR(fused.layers.at(name).largest_rms, layer.largest_rms, 0.02 * layer.largest_rms) << name;
+      EXPECT_NEAR(fused.layers.at(name).largest_entry, layer.largest_entry, 0.03 * layer.largest_entry)
+          << name;
+    }
   }
 }
 

@@ -19,7 +19,8 @@ TransformerOptions with_norm(NormLayer norm, double epsilon) {
 }
 
 TEST(NormModule, GradientsAreThoseOfFiniteDifferences) {
-  for (const NormLayer kind : {NormLayer::tanh, NormLayer::rms_norm, NormLayer::layer_norm}) {
+  for (const NormLayer kind :
+       {NormLayer::tanh, NormLayer::rms_norm, NormLayer::layer_norm, NormLayer::center_norm}) {
     Bench bench(with_norm(kind, 1e-5));
     const Norm norm(bench.options, bench.weights, "norm");
     bench.randomize_(0.7);
@@ -29,7 +30,8 @@ TEST(NormModule, GradientsAreThoseOfFiniteDifferences) {
 }
 
 TEST(NormModule, StretchStaysBelowTheBoundAndComesNearIt) {
-  for (const NormLayer kind : {NormLayer::tanh, NormLayer::rms_norm, NormLayer::layer_norm}) {
+  for (const NormLayer kind :
+       {NormLayer::tanh, NormLayer::rms_norm, NormLayer::layer_norm, NormLayer::center_norm}) {
     Bench bench(with_norm(kind, 0.01), at::kFloat);
     const Norm norm(bench.options, bench.weights, "norm");
     const auto norms = measured_norms();

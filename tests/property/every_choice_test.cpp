@@ -71,6 +71,27 @@ std::vector<Case> every_choice() {
     options.bias = groups == 1;
     all.push_back({fmt::format("transformer, heads of keys and values {}", groups), options});
   }
+  const auto add = [&](const char* name, auto change) {
+    TransformerOptions options = wide_transformer();
+    change(options);
+    all.push_back({fmt::format("transformer, {}", name), options});
+  };
+  add("learned alpha", [](TransformerOptions& o) { o.learned_alpha = true; });
+  add("learned alpha and biases", [](TransformerOptions& o) { o.learned_alpha = o.bias = true; });
+  add("normalised queries and keys", [](TransformerOptions& o) {
+    o.qk_norm = true;
+    o.qk_norm_epsilon = 0.01;
+  });
+  add("window", [](TransformerOptions& o) { o.attention_window = 3; });
+  add("soft cap", [](TransformerOptions& o) { o.logit_soft_cap = 1.5; });
+  add("norms without gain", [](TransformerOptions& o) {
+    o.norm = NormLayer::rms_norm;
+    o.norm_gain = false;
+  });
+  add("center_norm with bias", [](TransformerOptions& o) {
+    o.norm = NormLayer::center_norm;
+    o.bias = true;
+  });
   return all;
 }
 

@@ -1,0 +1,12 @@
+// The step's kernels for float32 on avx2.
+#define BRIDLE_STEP_FLOAT32
+#include "kernels/step_kernels_body.h"
+
+namespace bridle {
+
+const StepKernels& step_kernels_float32_avx2() {
+  static const StepKernels kernels = kKernels;
+  return kernels;
+}
+
+}  // namespace bridle
