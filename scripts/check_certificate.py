@@ -27,6 +27,7 @@ BOTH = {"initialization": ("orthogonal", "normal"), "final_scale": 1.0}
 MLP = {**BOTH, "layer_sizes": [], "mlp_activation": ("relu", *SLOPES), "input_bound": 1.0}
 TRANSFORMER = {
     **BOTH, "vocab_size": 0, "real_vocab_size": 0, "hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "mixing": ("attention", "quadrature"), "memory_channels": 0,
     "num_key_value_heads": 0, "intermediate_size": 0, "max_position_embeddings": 0,
     "positions": ("rope", "learned", "none"), "rope_theta": 10000.0, "hidden_act": tuple(SLOPES),
     "activation_divisor": 1.1289, "softmax_scale": 1.0, "attention_output_scale": 1 / 3, "residual": ("convex", "plain"),
@@ -161,6 +162,11 @@ def complete_transformer(o):
          "num_attention_heads is not a multiple of num_key_value_heads")
     need(o.positions != "rope" or o.hidden_size // o.num_attention_heads % 2 == 0, "rope rotates pairs")
     need(o.hidden_act != "maxmin" or o.intermediate_size % 2 == 0, "maxmin sorts pairs")
+    quadrature = o.mixing == "quadrature"
+    need(0 <= o.memory_channels <= (LARGEST_SIZE if quadrature else 0), "memory_channels is out of range")
+    need(not quadrature or o.hidden_size % 32 == o.memory_channels % 32 == 0, "sizes must be multiples of 32")
+    need(not quadrature or (o.norm, o.positions, o.qk_norm, o.learnable_scales, o.num_key_value_heads)
+         == ("none", "none", False, False, o.num_attention_heads), "what does not go with quadrature")
     need(0 <= o.attention_window <= LARGEST_SIZE and -1 <= o.document_token < o.vocab_size, "window or document_token")
     need(o.qk_norm_epsilon >= 0 and 0 <= o.drop_path < 1 and o.logit_soft_cap >= 0, "epsilon, drop_path or soft cap")
     need(o.norm != "center_norm" or o.hidden_size > 1, "center_norm needs two entries")
@@ -180,8 +186,9 @@ def expected_tensors(o):
     norm_parts = ["weight"] * (o.norm_gain and o.norm in NORMS) + ["bias"] * (o.bias and o.norm in BIASED_NORMS)
     linear_parts = ["weight", "bias"] if o.bias else ["weight"]
     read = d // o.num_attention_heads * o.num_key_value_heads  # rows of keys and of values
-    linears = {**{f"self_attn.{p}_proj": [read if p in "kv" else d, d] for p in "qkvo"}, "mlp.up_proj": [inner, d],
-               "mlp.down_proj": [d, inner]}
+    attention = {f"self_attn.{p}_proj": [read if p in "kv" else d, d] for p in "qkvo"}
+    quadrature, heads = o.mixing == "quadrature", o.num_attention_heads
+    linears = {**({} if quadrature else attention), "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
     yield "model.embed_tokens.weight", [o.vocab_size, d]
     yield from [("model.embed_positions.weight", [o.max_position_embeddings, d])] if o.positions == "learned" else []
     for block in (f"model.layers.{i}." for i in range(o.num_hidden_layers)):
@@ -190,12 +197,19 @@ def expected_tensors(o):
         for part in norm_parts:
             yield f"{block}input_layernorm.{part}", [d]
             yield f"{block}post_attention_layernorm.{part}", [d]
-        if o.position_bias:
+        if quadrature:
+            yield f"{block}mixing.position_bias", [heads, o.position_bias_offsets]
+            yield f"{block}mixing.coefficients", [1 + heads + (o.memory_channels > 0)]
+            yield f"{block}mixing.out_proj.weight", [d, (1 + heads) * d + o.memory_channels]
+        if o.memory_channels:
+            yield f"{block}mixing.memory_proj.weight", [o.memory_channels, d]
+            yield f"{block}mixing.memory_log_decay", [o.memory_channels]
+        if o.position_bias and not quadrature:
             yield f"{block}self_attn.position_bias", [o.num_attention_heads, o.position_bias_offsets]
         if o.learnable_scales:
             yield f"{block}self_attn.output_scale", [1]
         if o.learned_alpha:
-            yield from ((f"{block}{branch}_alpha", [1]) for branch in ("attention", "mlp"))
+            yield from ((f"{block}{branch}_alpha", [1]) for branch in (("mlp",) if quadrature else ("attention", "mlp")))
     yield from ((f"model.norm.{part}", [d]) for part in norm_parts)
     yield from [] if o.tie_embeddings else [("lm_head.weight", [o.vocab_size, d])]
     yield from [("final_scale", [1])] if o.learnable_scales else []
@@ -483,6 +497,18 @@ def attention(o, facts, name, x):
     offset = bias_rms(facts, name + ".o_proj.bias", d, o.bias)
     return gain * total(value * value for value in largest).root() + offset, gain * stretch * x[1]
 
+def mixing(o, facts, name, x):
+    """Statements 11 and 12: every part of what M reads is 1-Lipschitz, or has the stretch of the memory's largest row, times
+    its coefficient; the parts add in quadrature."""
+    facts.one("largest_entry", name + ".position_bias")
+    gain = Up(1)
+    if o.memory_channels:
+        facts.one("largest_entry", name + ".memory_log_decay")
+        row = facts.one("largest_row_rms", name + ".memory_proj.weight")
+        gain = row if row >= gain else gain
+    gain = gain * facts.one("norm", name + ".out_proj.weight") * facts.one("euclidean", name + ".coefficients")
+    return gain * x[0], gain * x[1]
+
 def residual(o, facts, name, x, y):
     """Statement 7. A learned alpha is a float32 number, and exact."""
     learned = facts.tensors.get(f"{name}_alpha")
@@ -516,9 +542,12 @@ def walk_transformer(o, facts, domain):
     x = embedding(o, facts, domain)
     layers = [("model.embed_tokens", x)]
     for block in (f"model.layers.{i}" for i in range(o.num_hidden_layers)):
-        y = attention(o, facts, block + ".self_attn", norm(o, facts, block + ".input_layernorm", x))
-        x = residual(o, facts, block + ".attention", x, y)
-        layers.append((block + ".self_attn", x))
+        if o.mixing == "quadrature":
+            x = mixing(o, facts, block + ".mixing", x)
+        else:
+            y = attention(o, facts, block + ".self_attn", norm(o, facts, block + ".input_layernorm", x))
+            x = residual(o, facts, block + ".attention", x, y)
+        layers.append((block + (".mixing" if o.mixing == "quadrature" else ".self_attn"), x))
         y = linear(facts, block + ".mlp.up_proj", norm(o, facts, block + ".post_attention_layernorm", x), o.bias)
         active = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
         x = residual(o, facts, block + ".mlp", x, linear(facts, block + ".mlp.down_proj", active, o.bias))

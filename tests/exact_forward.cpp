@@ -164,6 +164,45 @@ RealRows attention(const TransformerOptions& o, const Weights& w, const std::str
   return y;
 }
 
+// Quadrature mixing: heads by position, the decaying maximum, and the skip, through one matrix.
+RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string& name, const RealRows& x) {
+  const RealVector& c = w.vector(name + ".coefficients");
+  const auto heads = static_cast<size_t>(o.num_attention_heads),
+             window = static_cast<size_t>(o.attention_window);
+  RealRows y;
+  for (size_t t = 0; t < x.size(); ++t) {
+    RealVector z;
+    for (const Real& value : x[t]) z.push_back(c[0] * value);
+    for (size_t h = 0; h < heads; ++h) {
+      const RealVector& bias = w.at(name + ".position_bias")[h];
+      RealVector mean(x[t].size());
+      Real sum;
+      for (size_t j = window == 0 || t < window ? 0 : t - window + 1; j <= t; ++j) {
+        const Real weight = exp(bias[std::min(t - j, bias.size() - 1)]);
+        sum += weight;
+        for (size_t i = 0; i < mean.size(); ++i) mean[i] += weight * x[j][i];
+      }
+      for (const Real& value : mean) z.push_back(c[1 + h] * value / sum);
+    }
+    for (size_t channel = 0; channel < static_cast<size_t>(o.memory_channels); ++channel) {
+      const RealVector& u = w.at(name + ".memory_proj.weight")[channel];
+      const Real decay = exp(w.vector(name + ".memory_log_decay")[channel]);
+      const Real scale =
+          sqrt(Real(static_cast<double>(o.memory_channels) * static_cast<double>(x[t].size())));
+      Real most;
+      for (size_t j = 0; j <= t; ++j) {
+        Real value;
+        for (size_t i = 0; i < u.size(); ++i) value += u[i] * x[j][i];
+        value = value / scale - decay * Real(static_cast<double>(t - j));
+        most = j == 0 ? value : max(most, value);
+      }
+      z.push_back(c[1 + heads] * most);
+    }
+    y.push_back(w.linear(name + ".out_proj", z));
+  }
+  return y;
+}
+
 RealVector mixed(const TransformerOptions& o, const Real& alpha, const RealVector& x,
                  const RealVector& branch) {
   RealVector y;
@@ -197,15 +236,20 @@ void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& 
   record(pass, "model.embed_tokens", x);
   for (int64_t layer = 0; layer < o.num_hidden_layers; ++layer) {
     const std::string name = fmt::format("model.layers.{}", layer);
-    RealRows inner;
-    for (const RealVector& row : x) inner.push_back(normalised(o, w, name + ".input_layernorm", row));
-    const RealRows attended = attention(o, w, name + ".self_attn", inner);
     const auto alpha = [&](const char* branch, double fixed) {
       return o.learned_alpha ? w.vector(name + branch).front() : Real(fixed);
     };
-    for (size_t t = 0; t < x.size(); ++t)
-      x[t] = mixed(o, alpha(".attention_alpha", o.attention_alpha), x[t], attended[t]);
-    record(pass, name + ".self_attn", x);
+    if (o.mixing == MixingKind::quadrature) {
+      x = mixing(o, w, name + ".mixing", x);
+      record(pass, name + ".mixing", x);
+    } else {
+      RealRows inner;
+      for (const RealVector& row : x) inner.push_back(normalised(o, w, name + ".input_layernorm", row));
+      const RealRows attended = attention(o, w, name + ".self_attn", inner);
+      for (size_t t = 0; t < x.size(); ++t)
+        x[t] = mixed(o, alpha(".attention_alpha", o.attention_alpha), x[t], attended[t]);
+      record(pass, name + ".self_attn", x);
+    }
     for (RealVector& row : x) {
       RealVector active =
           w.linear(name + ".mlp.up_proj", normalised(o, w, name + ".post_attention_layernorm", row));

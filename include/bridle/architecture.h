@@ -12,7 +12,8 @@ enum class ModelKind { transformer, mlp };
 enum class InputKind { tokens, vectors };  // sequences of ids; vectors of numbers, such as pixels
 enum class ActivationKind { gelu, gelu_tanh, relu, maxmin, abs, relu_squared };  // gelu: by erf
 enum class NormLayer { none, tanh, rms_norm, layer_norm, center_norm };
-enum class ResidualKind { convex, plain };  // (1 − α)x + αf(x);  x + f(x)
+enum class MixingKind { attention, quadrature };  // how a token reads others: nn/attention.h, nn/mixing.h
+enum class ResidualKind { convex, plain };        // (1 − α)x + αf(x);  x + f(x)
 enum class PositionKind { rope, learned, none };
 enum class Initialization { orthogonal, normal };  // the paper's;  nanoGPT's
 
@@ -20,6 +21,7 @@ enum class Initialization { orthogonal, normal };  // the paper's;  nanoGPT's
 const char* word(ModelKind kind);
 const char* word(ActivationKind kind);
 const char* word(NormLayer layer);
+const char* word(MixingKind kind);
 const char* word(ResidualKind kind);
 const char* word(PositionKind kind);
 const char* word(Initialization initialization);
@@ -43,6 +45,8 @@ struct TransformerOptions {
   int64_t real_vocab_size = 0;  // the first so many are tokens, the others padding; 0: all
   int64_t hidden_size = 256;
   int64_t num_hidden_layers = 3;
+  MixingKind mixing = MixingKind::attention;
+  int64_t memory_channels = 0;  // quadrature: channels of decaying maxima
   int64_t num_attention_heads = 4;
   int64_t num_key_value_heads = 0;      // each serves as many query heads; 0: num_attention_heads
   int64_t intermediate_size = 0;        // 0: 4·hidden_size

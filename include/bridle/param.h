@@ -21,6 +21,7 @@ enum class Role {
   attention_output,
   mlp_up,
   mlp_down,
+  mixing_output,
   head,
   embedding,
   position_embedding,
@@ -29,6 +30,9 @@ enum class Role {
   bias,
   gain,
   residual_weight,  // α of a branch, kept in [0, 1]
+  mixing_weight,    // coefficients of a mixture, of length at most 1
+  memory,           // rows whose products are remembered
+  memory_decay,
 };
 
 const char* role_name(Role role);

@@ -27,6 +27,8 @@ const char* role_name(Role role) {
       return "mlp_up";
     case Role::mlp_down:
       return "mlp_down";
+    case Role::mixing_output:
+      return "mixing_output";
     case Role::head:
       return "head";
     case Role::embedding:
@@ -43,13 +45,21 @@ const char* role_name(Role role) {
       return "gain";
     case Role::residual_weight:
       return "residual_weight";
+    case Role::mixing_weight:
+      return "mixing_weight";
+    case Role::memory:
+      return "memory";
+    case Role::memory_decay:
+      return "memory_decay";
   }
   throw InputError("role", fmt::format("{} is not a role", static_cast<int>(role)));
 }
 
 bool is_matrix(Role role) { return role <= Role::head; }
 
-bool is_table(Role role) { return role == Role::embedding || role == Role::position_embedding; }
+bool is_table(Role role) {
+  return role == Role::embedding || role == Role::position_embedding || role == Role::memory;
+}
 
 Tensor Param::block_view() const {
   if (!tensor.defined() || tensor.dim() != 2 || tensor.numel() == 0) {

@@ -24,15 +24,14 @@ CapNorms::Capped CapNorms::find(const Param& weight) const {
   if (!(cap > 0.0))
     throw PromiseError("budget", fmt::format("nothing caps {} ({}), so no bound can be kept in advance",
                                              weight.name, role_name(weight.role)));
-  if (found->fan_in != 0 || found->fan_out != 0)
-    throw PromiseError("budget",
-                       fmt::format("{} has units of its own, which caps here do not know", weight.name));
   return {*found, cap};
 }
 
 UpperBound CapNorms::block(const Capped& entry) {
-  return entry.cap *
-         root_of_ratio(entry.param.tensor.size(0) / entry.param.blocks, entry.param.tensor.size(1));
+  const Param& param = entry.param;
+  const int64_t out = param.fan_out != 0 ? param.fan_out : param.tensor.size(0);
+  const int64_t in = param.fan_in != 0 ? param.fan_in : param.tensor.size(1);
+  return entry.cap * root_of_ratio(out / param.blocks, in);
 }
 
 UpperBound CapNorms::matrix(const Param& weight) {
@@ -72,14 +71,16 @@ UpperBound CapNorms::largest_row_rms(const Param& table) {
   return matrix(table) * root_of_ratio(1, table.tensor.size(1));
 }
 
-// A position bias costs nothing, so it needs no cap; everything else here would.
+// A position bias and a decay cost nothing, so they need no cap; everything else here would.
 UpperBound CapNorms::largest_entry(const Param& vector) {
-  return vector.role == Role::position_bias ? UpperBound(0.0) : find(vector).cap;
+  const bool is_free = vector.role == Role::position_bias || vector.role == Role::memory_decay;
+  return is_free ? UpperBound(0.0) : find(vector).cap;
 }
 
 // A bias of the logits moves them, and nothing that a cap is for.
 UpperBound CapNorms::euclidean(const Param& vector) {
   if (vector.role == Role::logit_bias) return 0.0;
+  if (vector.role == Role::mixing_weight) return 1.0;
   return find(vector).cap * root(vector.tensor.numel());
 }
 

@@ -26,6 +26,7 @@ void check_defined(const MlpOptions& options) {
 void check_defined(const TransformerOptions& options) {
   refuse(options.activation == ActivationKind::relu_squared, "ReLU², whose slope has no limit");
   refuse(options.learned_alpha, "learned α");
+  refuse(options.mixing != MixingKind::attention, "quadrature mixing");
   refuse(options.qk_norm, "normalised queries and keys");
   refuse(options.norm != NormLayer::none, "norm layers");
   refuse(options.residual != ResidualKind::convex, "plain residuals");
@@ -97,6 +98,10 @@ class Formula {
       case Role::bias:
       case Role::gain:
       case Role::residual_weight:
+      case Role::mixing_output:
+      case Role::mixing_weight:
+      case Role::memory:
+      case Role::memory_decay:
         break;  // refused before
     }
   }

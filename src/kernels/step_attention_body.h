@@ -89,7 +89,7 @@ struct LogitRow {
         bias(task.bias == nullptr ? nullptr : task.bias + task.rows - 1 - which),
         scale(task.scale * kLog2e),
         token(which),
-        begin(task.begin(which)) {}
+        begin(task.sees.begin(which)) {}
 
   BRIDLE_INLINE int64_t first() const { return begin / kLanes * kLanes; }  // in whole vectors
 
@@ -139,7 +139,7 @@ void attend(const AttentionTask& task) {
   pack_entries(v, task.stride, task.rows, task.head_size, values);
   float factors[kBlock];
   for (int64_t top = 0; top < task.rows; top += kBlock) {
-    const int64_t blocks = top / kBlock + 1, first_block = task.begin(top) / kBlock;
+    const int64_t blocks = top / kBlock + 1, first_block = task.sees.begin(top) / kBlock;
     strip_of_products(q + top * task.stride, task.stride, keys, steps, first_block, blocks, logits, stride);
     for (int64_t i = 0; i < kBlock; ++i) {
       const LogitRow row(task, logits + i * stride, top + i);
@@ -260,9 +260,9 @@ void attend_backward(const AttentionTask& task) {
   for (float& factor : factors) factor = task.scale;
   for (int64_t strip = 0; strip < task.rows; strip += kStripRows) {
     const int64_t rows = task.rows - strip < kStripRows ? task.rows - strip : kStripRows;
-    const int64_t strip_first = task.begin(strip) / kBlock, strip_blocks = (strip + rows) / kBlock;
+    const int64_t strip_first = task.sees.begin(strip) / kBlock, strip_blocks = (strip + rows) / kBlock;
     for (int64_t top = strip; top < strip + rows; top += kBlock) {
-      const int64_t blocks = top / kBlock + 1, first_block = task.begin(top) / kBlock;
+      const int64_t blocks = top / kBlock + 1, first_block = task.sees.begin(top) / kBlock;
       Value *own_weights = weights + (top - strip) * stride, *own_slopes = slopes + (top - strip) * stride;
       strip_of_products(q + top * task.stride, task.stride, keys, steps, first_block, blocks, logits, stride);
       strip_of_products(d_out + top * task.out_stride, task.out_stride, values, steps, first_block, blocks,

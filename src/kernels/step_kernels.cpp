@@ -16,6 +16,12 @@ int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes) 
   return packed + strips + 2 * 4 * rows * size + 16 * kLine;
 }
 
+int64_t mix_scratch(int64_t rows, int64_t size, int64_t value_bytes) {
+  const int64_t stride = rows + amx::kBlock;
+  const int64_t packed = value_bytes * (rows * size + kStrip * size + kStrip * amx::kBlock);
+  return packed + 4 * amx::kBlock * stride + value_bytes * kStrip * stride + 8 * kLine;
+}
+
 namespace {
 
 const StepKernels& float32_kernels(InstructionSet set) {

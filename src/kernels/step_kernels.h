@@ -130,8 +130,20 @@ struct HeadNormTask {
   int64_t inverse_stride = 0;
 };
 
+// What a token sees of the tokens before it: from begin(i) to i. Begins never decrease.
+struct VisibleTokens {
+  const int32_t* begins = nullptr;  // [rows]: of its document; or null
+  int64_t window = 0;               // tokens, itself included; 0: no limit
+  [[gnu::always_inline]] int64_t begin(int64_t token) const {
+    const int64_t document = begins == nullptr ? 0 : begins[token];
+    const int64_t near = window == 0 || token < window ? 0 : token - window + 1;
+    return document > near ? document : near;
+  }
+};
+
 // Causal attention of one head over one sequence. q, k, v and their gradients share a stride; tables are of `rows` rows.
 struct AttentionTask {
+  VisibleTokens sees = {};
   int64_t rows = 0;  // padded tokens
   int64_t head_size = 0;
   float scale = 1.0F;
@@ -142,14 +154,6 @@ struct AttentionTask {
   float* log_sums = nullptr;  // [rows]: of the exponentials of each row's logits
   const float* bias =
       nullptr;  // null, or [2·rows]: what is added to logits, at rows − 1 − i + j for token i reading j
-  // Token i sees tokens from begin(i) to i. Begins never decrease.
-  const int32_t* begins = nullptr;  // [rows]: of its document; or null
-  int64_t window = 0;               // tokens, itself included; 0: no limit
-  [[gnu::always_inline]] int64_t begin(int64_t token) const {
-    const int64_t document = begins == nullptr ? 0 : begins[token];
-    const int64_t near = window == 0 || token < window ? 0 : token - window + 1;
-    return document > near ? document : near;
-  }
   // backward
   const void* d_out = nullptr;  // with out_stride
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
@@ -162,6 +166,47 @@ struct AttentionTask {
 };
 int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes);
 constexpr int64_t kStripRows = 128;  // backward: rows whose weights are turned around together
+
+// Of one sequence: out = (c₀x, c₁·P₁x, …), where head h of token i weights token j by exp(b_h(i − j)), over what it sees.
+struct MixTask {
+  VisibleTokens sees = {};
+  int64_t rows = 0;  // padded tokens
+  int64_t size = 0;  // entries of a token, a multiple of 32
+  int64_t heads = 0;
+  const void* x = nullptr;  // [rows, size]
+  int64_t stride = 0;
+  void* out = nullptr;  // [rows, (1 + heads)·size]
+  int64_t out_stride = 0;
+  const float* exponentials = nullptr;  // [heads, 2·rows]: at rows − 1 − i + j for token i reading j
+  const float* shares = nullptr;        // [heads, rows]: 1/(sum of the first so many offsets, 1 and more)
+  const float* coefficients = nullptr;  // [1 + heads]
+  // backward
+  const void* d_out = nullptr;      // with out_stride
+  float* d_x = nullptr;             // [rows, size], written
+  float* d_bias = nullptr;          // as exponentials, of the exponents; added to
+  float* d_coefficients = nullptr;  // added to
+  void* scratch = nullptr;          // mix_scratch bytes, 64-byte aligned
+};
+int64_t mix_scratch(int64_t rows, int64_t size, int64_t value_bytes);
+
+// Of one sequence: out = c·m, m_i = max over tokens j of i's document up to i of v_j − (i − j)·decay.
+struct DecayTask {
+  int64_t rows = 0;
+  int64_t channels = 0;     // a multiple of 16
+  const void* v = nullptr;  // [rows, channels]
+  void* stays = nullptr;    // the same: where a token's own value is the maximum
+  int64_t stride = 0;       // of v, stays and d_v
+  void* out = nullptr;
+  int64_t out_stride = 0;         // of out and d_out
+  const float* decays = nullptr;  // [channels]
+  float coefficient = 1.0F;
+  const int32_t* begins = nullptr;  // [rows]; or null
+  // backward
+  const void* d_out = nullptr;
+  void* d_v = nullptr;
+  float* d_decays = nullptr;       // added to
+  float* d_coefficient = nullptr;  // added to
+};
 
 // out[right block][left block] (+)= leftᵀ·right over `depth` rows, blocks of 32×32 float32, row by row.
 struct GradientTask {
@@ -220,6 +265,10 @@ struct StepKernels {
   void (*drop)(const DropTask& task);
   void (*head_norm)(const HeadNormTask& task);
   void (*head_norm_backward)(const HeadNormTask& task);
+  void (*mix)(const MixTask& task);
+  void (*mix_backward)(const MixTask& task);
+  void (*decaying_max)(const DecayTask& task);
+  void (*decaying_max_backward)(const DecayTask& task);
 };
 
 const StepKernels& step_kernels(ValueType values, InstructionSet set = instruction_set());

@@ -1,7 +1,5 @@
 #include "nn/attention.h"
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
@@ -16,6 +14,7 @@
 #include "nn/fused_linear.h"
 #include "nn/norm.h"
 #include "nn/norms.h"
+#include "nn/positions.h"
 
 namespace bridle {
 namespace {
@@ -60,12 +59,7 @@ Attention::Attention(const TransformerOptions& options, Weights& weights, const 
   position_bias_ = weights.vector(name + ".position_bias", Role::position_bias,
                                   {heads_, options.position_bias_offsets}, 0.0);
   if (weights.are_given()) return;
-  const at::NoGradGuard no_gradients;
-  int64_t apart = 1;
-  for (int64_t i = 0; i < block; ++i)
-    apart = std::min(apart * options.position_bias_dilation, options.position_bias_offsets);
-  for (int64_t head = 0; head < heads_ && head * apart < options.position_bias_offsets; ++head)
-    position_bias_->tensor[head][head * apart].fill_(options.position_bias_start);
+  start_positions_(*position_bias_, options, block);
 }
 
 at::Tensor Attention::split(const at::Tensor& x) const {
@@ -81,21 +75,11 @@ Enclosure Attention::for_queries(const Enclosure& x) const {
 }
 
 at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length, const at::Tensor& begins) const {
-  const int64_t rows = like.size(2), before = length - rows;
-  const at::TensorOptions options = like.options().dtype(at::kFloat).requires_grad(false);
-  const at::Tensor column = at::arange(length, options.dtype(at::kLong));
-  const at::Tensor token = column.narrow(0, before, rows).unsqueeze(1);  // [T, 1]
-  at::Tensor hidden = column.gt(token).unsqueeze(0);                     // [1, T, length]
-  if (window_ > 0) hidden = hidden.logical_or(column.le(token.sub(window_)));
-  if (begins.defined()) hidden = hidden.logical_or(column.lt(begins.unsqueeze(-1)));
-  const at::Tensor mask = at::zeros({1}, options)
-                              .masked_fill(hidden, -std::numeric_limits<double>::infinity())
-                              .unsqueeze(1);  // [B or 1, 1, T, length]
+  const int64_t rows = like.size(2);
+  const at::Tensor mask =
+      visible_logits(rows, length, window_, begins, like.options().dtype(at::kFloat).requires_grad(false));
   if (!position_bias_) return mask.to(like.scalar_type());
-  const at::Tensor offset = token.sub(column).clamp(0, position_bias_->tensor.size(1) - 1);
-  const at::Tensor bias =
-      position_bias_->tensor.index_select(1, offset.view({-1})).view({heads_, rows, length});
-  return bias.add(mask).to(like.scalar_type());
+  return biases_by_distance(position_bias_->tensor, rows, length).add(mask).to(like.scalar_type());
 }
 
 at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer* cache) const {

@@ -149,7 +149,8 @@ AttentionTask FusedAttention::task(const FusedGroup& group, int64_t sequence, in
   const FusedMatrix qkv = group.matrix(h.qkv), out = group.matrix(options_.out);
   const int64_t row = sequence * rows_, served = head * h.kv_heads / h.heads;
   const int32_t* begins = group.inputs().begins;
-  return {.rows = rows_,
+  return {.sees = {begins == nullptr ? nullptr : begins + row, options_.window},
+          .rows = rows_,
           .head_size = h.head_size,
           .scale = options_.scale,
           .q = qkv.at(row, head * h.head_size),
@@ -160,8 +161,6 @@ AttentionTask FusedAttention::task(const FusedGroup& group, int64_t sequence, in
           .out_stride = out.stride,
           .log_sums = group.floats(options_.log_sums) + row * h.heads + head * rows_,
           .bias = bias_of(head),
-          .begins = begins == nullptr ? nullptr : begins + row,
-          .window = options_.window,
           .drop = group.drop(options_.dropout, dropout_call_),
           .drop_row = ((group.inputs().sequence + sequence) * h.heads + head) * rows_};
 }

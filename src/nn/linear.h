@@ -13,7 +13,8 @@ struct LinearOptions {
   int64_t out = 0;
   int64_t in = 0;
   bool bias = false;
-  int64_t heads = 1;  // equal row blocks that belong to heads
+  int64_t heads = 1;   // equal row blocks that belong to heads
+  int64_t fan_in = 0;  // see Param
 };
 
 class Linear {

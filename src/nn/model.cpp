@@ -57,6 +57,21 @@ void check(const TransformerOptions& o) {
   require(o.activation_divisor > 0.0 && std::isfinite(o.activation_divisor),
           fmt::format("activation_divisor must be positive, got {}", o.activation_divisor));
   require(o.rope_theta > 0.0, fmt::format("rope_theta must be positive, got {}", o.rope_theta));
+  const bool quadrature = o.mixing == MixingKind::quadrature;
+  require(
+      o.memory_channels >= 0 && o.memory_channels <= kLargestSize && (quadrature || o.memory_channels == 0),
+      fmt::format("memory_channels must be from 0 to {}, and 0 without mixing = quadrature, got {}",
+                  kLargestSize, o.memory_channels));
+  require(
+      !quadrature || (o.hidden_size % 32 == 0 && o.memory_channels % 32 == 0),
+      fmt::format("hidden_size and memory_channels must be multiples of 32 for mixing = quadrature, got {} "
+                  "and {}",
+                  o.hidden_size, o.memory_channels));
+  require(!quadrature || (o.norm == NormLayer::none && o.positions == PositionKind::none && !o.qk_norm &&
+                          !o.learnable_scales && o.num_key_value_heads == o.num_attention_heads),
+          "mixing = quadrature reads by position alone, without norms: it goes with norm = none, positions = "
+          "none, "
+          "qk_norm = false, learnable_scales = false and no num_key_value_heads");
   require(o.qk_norm_epsilon >= 0.0 && std::isfinite(o.qk_norm_epsilon),
           fmt::format("qk_norm_epsilon must not be negative, got {}", o.qk_norm_epsilon));
   require(o.attention_window >= 0 && o.attention_window <= kLargestSize,

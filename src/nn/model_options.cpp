@@ -14,6 +14,16 @@ const char* word(ModelKind kind) {
   return nullptr;
 }
 
+const char* word(MixingKind kind) {
+  switch (kind) {
+    case MixingKind::attention:
+      return "attention";
+    case MixingKind::quadrature:
+      return "quadrature";
+  }
+  return nullptr;
+}
+
 const char* word(ResidualKind kind) {
   switch (kind) {
     case ResidualKind::convex:
@@ -69,6 +79,8 @@ Settings transformer_settings(TransformerOptions& o) {
        "the first so many rows are tokens, the others padding; 0: all"},
       {"hidden_size", &o.hidden_size, "width d"},
       {"num_hidden_layers", &o.num_hidden_layers, "blocks"},
+      {"mixing", choice(&o.mixing), "attention, or quadrature: heads by position and the skip in one matrix"},
+      {"memory_channels", &o.memory_channels, "quadrature: channels of decaying maxima; 0: none"},
       {"num_attention_heads", &o.num_attention_heads, "heads"},
       {"num_key_value_heads", &o.num_key_value_heads,
        "heads of keys and values, each serving as many query heads; 0: num_attention_heads"},

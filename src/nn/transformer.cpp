@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/overloaded.h"
 #include "bridle/error.h"
 #include "nn/dropout.h"
 
@@ -19,14 +20,12 @@ Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& 
   for (int64_t i = 0; i < options.num_hidden_layers; ++i) {
     const std::string name = fmt::format("model.layers.{}", i);
     --weights.attention_residuals_after;
-    Norm attention_norm(options, weights, name + ".input_layernorm");
-    Attention attention(options, weights, name + ".self_attn", i);
-    Residual attention_residual(options, weights, name + ".attention_alpha", options.attention_alpha);
+    auto reader = make_reader(weights, name, i);
     --weights.mlp_residuals_after;
     Norm mlp_norm(options, weights, name + ".post_attention_layernorm");
     FeedForward mlp(options, weights, name + ".mlp");
     Residual mlp_residual(options, weights, name + ".mlp_alpha", options.mlp_alpha);
-    blocks_.push_back({name, attention_norm, attention, attention_residual, mlp_norm, mlp, mlp_residual});
+    blocks_.push_back({name, std::move(reader), mlp_norm, mlp, mlp_residual});
   }
   norm_ = std::make_unique<Norm>(options, weights, "model.norm");
   if (!options.tie_embeddings)
@@ -35,6 +34,25 @@ Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& 
   final_scale_.emplace(weights, "final_scale", options.final_scale, options.learnable_scales);
   if (options.logit_bias)
     logit_bias_ = weights.vector("logit_bias", Role::logit_bias, {options.real_vocab_size}, 0.0);
+}
+
+std::variant<Transformer::AttentionBranch, Mixing> Transformer::make_reader(Weights& weights,
+                                                                            const std::string& name,
+                                                                            int64_t block) const {
+  switch (options_.mixing) {
+    case MixingKind::attention:
+      break;
+    case MixingKind::quadrature:
+      return Mixing(options_, weights, name + ".mixing", block);
+  }
+  Norm norm(options_, weights, name + ".input_layernorm");
+  Attention attention(options_, weights, name + ".self_attn", block);
+  Residual residual(options_, weights, name + ".attention_alpha", options_.attention_alpha);
+  return AttentionBranch{norm, attention, residual};
+}
+
+std::string Transformer::reader_name(const Block& block) const {
+  return block.name + (std::holds_alternative<Mixing>(block.reader) ? ".mixing" : ".self_attn");
 }
 
 Param Transformer::head() const {
@@ -79,9 +97,13 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
       seen("model.embed_tokens", dropout(embedding_->add_positions(embedded, first), options_.dropout, pass));
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const Block& block = blocks_[i];
-    const at::Tensor attended = block.attention.forward(block.attention_norm.forward(x), pass,
-                                                        cache == nullptr ? nullptr : &cache->layers[i]);
-    x = seen(block.name + ".self_attn", block.attention_residual.forward(x, branch(attended)));
+    KeyValueCache::Layer* kept = cache == nullptr ? nullptr : &cache->layers[i];
+    const Overloaded read{[&](const Mixing& mixing) { return mixing.forward(x, pass, kept); },
+                          [&](const AttentionBranch& own) {
+                            const at::Tensor y = own.attention.forward(own.norm.forward(x), pass, kept);
+                            return own.residual.forward(x, branch(y));
+                          }};
+    x = seen(reader_name(block), std::visit(read, block.reader));
     const at::Tensor fed = block.mlp.forward(block.mlp_norm.forward(x));
     x = seen(block.name + ".mlp", block.mlp_residual.forward(x, branch(fed)));
   }
@@ -115,8 +137,12 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
   };
   Bound x = record("model.embed_tokens", embedding_->bound(domain, walk));
   for (const Block& block : blocks_) {
-    const Bound attended = block.attention.bound(block.attention_norm.bound(x, walk), walk);
-    x = record(block.name + ".self_attn", block.attention_residual.bound(x, attended, walk));
+    const Overloaded read{[&](const Mixing& mixing) { return mixing.bound(x, walk); },
+                          [&](const AttentionBranch& own) {
+                            const Bound y = own.attention.bound(own.norm.bound(x, walk), walk);
+                            return own.residual.bound(x, y, walk);
+                          }};
+    x = record(reader_name(block), std::visit(read, block.reader));
     x = record(block.name + ".mlp",
                block.mlp_residual.bound(x, block.mlp.bound(block.mlp_norm.bound(x, walk), walk), walk));
   }
@@ -135,8 +161,12 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
 LogitEnclosure Transformer::enclose(const at::Tensor& embedded, ErrorWalk& walk) const {
   Enclosure x = walk.record("model.embed_tokens", embedding_->enclose(embedded, walk));
   for (const Block& block : blocks_) {
-    const Enclosure attended = block.attention.enclose(block.attention_norm.enclose(x, walk), walk);
-    x = walk.record(block.name + ".self_attn", block.attention_residual.enclose(x, attended, walk));
+    const Overloaded read{[&](const Mixing& mixing) { return mixing.enclose(x, walk); },
+                          [&](const AttentionBranch& own) {
+                            const Enclosure y = own.attention.enclose(own.norm.enclose(x, walk), walk);
+                            return own.residual.enclose(x, y, walk);
+                          }};
+    x = walk.record(reader_name(block), std::visit(read, block.reader));
     const Enclosure fed = block.mlp.enclose(block.mlp_norm.enclose(x, walk), walk);
     x = walk.record(block.name + ".mlp", block.mlp_residual.enclose(x, fed, walk));
   }

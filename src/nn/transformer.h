@@ -4,12 +4,14 @@
 
 #include <memory>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "nn/attention.h"
 #include "nn/embedding.h"
 #include "nn/feed_forward.h"
 #include "nn/fused_pass.h"
+#include "nn/mixing.h"
 #include "nn/norm.h"
 #include "nn/residual.h"
 
@@ -38,16 +40,22 @@ class Transformer : public Model {
   }
 
  private:
+  struct AttentionBranch {
+    Norm norm;
+    Attention attention;
+    Residual residual;
+  };
   struct Block {
     std::string name;
-    Norm attention_norm;
-    Attention attention;
-    Residual attention_residual;
+    std::variant<AttentionBranch, Mixing> reader;  // of other tokens
     Norm mlp_norm;
     FeedForward mlp;
     Residual mlp_residual;
   };
 
+  std::variant<AttentionBranch, Mixing> make_reader(Weights& weights, const std::string& name,
+                                                    int64_t block) const;
+  std::string reader_name(const Block& block) const;
   Param head() const;  // its rows that are tokens
 
   TransformerOptions options_;

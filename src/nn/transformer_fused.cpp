@@ -1,4 +1,5 @@
 // The fused pass of a transformer: which models it knows, and its program.
+#include "base/overloaded.h"
 #include "nn/fused_loss.h"
 #include "nn/fused_norm.h"
 #include "nn/transformer.h"
@@ -7,10 +8,10 @@ namespace bridle {
 
 // An allow-list over every field of the options and of the pass: a new one does not compile until someone has said here what the fused pass makes of it.
 std::string Transformer::why_not_fused(const Pass& pass) const {
-  const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, num_attention_heads,
-               num_key_value_heads, intermediate_size, max_position_embeddings, positions, rope_theta,
-               activation, activation_divisor, softmax_scale, attention_output_scale, residual,
-               attention_alpha, mlp_alpha, learned_alpha, position_bias, position_bias_offsets,
+  const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, mixing, memory_channels,
+               num_attention_heads, num_key_value_heads, intermediate_size, max_position_embeddings,
+               positions, rope_theta, activation, activation_divisor, softmax_scale, attention_output_scale,
+               residual, attention_alpha, mlp_alpha, learned_alpha, position_bias, position_bias_offsets,
                position_bias_start, position_bias_dilation, qk_norm, qk_norm_epsilon, attention_window,
                document_token, logit_bias, norm, norm_epsilon, norm_gain, learnable_scales, bias,
                tie_embeddings, dropout, drop_path, logit_soft_cap, initialization, final_scale] = options_;
@@ -43,25 +44,36 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
   embedding_->fuse(*program, stream, copy, options_.dropout);
   observe("model.embed_tokens");
   program->cut_backward();
-  const auto branch = [&](const Norm& norm, const auto& module, const Residual& residual) {
-    const FusedNumber keep = residual.keep(*program);
-    const FusedValue in = norm.fuse(*program, point(keep));
-    const FusedEnd end{.stream = stream,
-                       .out = program->matrix(size),
-                       .d_out = program->matrix(size),
-                       .keep = keep,
-                       .share = residual.share(*program),
-                       .alpha = residual.learned(),
-                       .before = residual.learned() ? copy : FusedBuffer{},
-                       .dropout = options_.dropout,
-                       .drop_path = options_.drop_path};
-    module.fuse(*program, in, end);
+  const auto end_here = [&] {  // what the stream becomes, and its copy
+    FusedEnd end{.stream = stream, .out = program->matrix(size), .d_out = program->matrix(size)};
+    return end;
+  };
+  const auto goes_on = [&](const FusedEnd& end) {
     copy = end.out;
     d_copy = end.d_out;
   };
+  const auto branch = [&](const Norm& norm, const auto& module, const Residual& residual) {
+    FusedEnd end = end_here();
+    end.keep = residual.keep(*program);
+    end.share = residual.share(*program);
+    end.alpha = residual.learned();
+    if (end.alpha) end.before = copy;
+    end.dropout = options_.dropout;
+    end.drop_path = options_.drop_path;
+    module.fuse(*program, norm.fuse(*program, point(end.keep)), end);
+    goes_on(end);
+  };
+  const auto mix = [&](const Mixing& mixing) {
+    FusedEnd end = end_here();
+    end.keep = {0.0F};
+    mixing.fuse(*program, point({0.0F}), end);
+    goes_on(end);
+  };
+  const Overloaded read{mix,
+                        [&](const AttentionBranch& own) { branch(own.norm, own.attention, own.residual); }};
   for (const Block& block : blocks_) {
-    branch(block.attention_norm, block.attention, block.attention_residual);
-    observe(block.name + ".self_attn");
+    std::visit(read, block.reader);
+    observe(reader_name(block));
     branch(block.mlp_norm, block.mlp, block.mlp_residual);
     observe(block.name + ".mlp");
     program->cut_backward();

@@ -38,7 +38,8 @@ at::Tensor Weights::plain(const std::string& name, at::IntArrayRef shape) const 
   return origin_.given ? origin_.given(name, shape) : at::zeros(shape, origin_.dtype);
 }
 
-at::Tensor Weights::initial_matrix(Role role, int64_t out, int64_t in) const {
+at::Tensor Weights::initial_matrix(Role role, const MatrixShape& shape) const {
+  const auto& [out, in, heads, fan_in] = shape;
   const bool ends_branch = role == Role::attention_output || role == Role::mlp_down;
   switch (initialization_) {
     case Initialization::normal: {
@@ -49,13 +50,14 @@ at::Tensor Weights::initial_matrix(Role role, int64_t out, int64_t in) const {
       break;
   }
   if (ends_branch || role == Role::head) return at::zeros({out, in}, at::kDouble);
-  const double unit = std::sqrt(static_cast<double>(out) / static_cast<double>(in));
+  const double unit = std::sqrt(static_cast<double>(out) / static_cast<double>(fan_in > 0 ? fan_in : in));
   return semi_orthogonal(normal({out, in})).mul_(unit);
 }
 
-Param Weights::matrix(const std::string& name, Role role, int64_t out, int64_t in, int64_t heads) {
-  add(name, role, is_plain() ? plain(name, {out, in}) : initial_matrix(role, out, in));
-  params_.back().heads = heads;
+Param Weights::matrix(const std::string& name, Role role, const MatrixShape& shape) {
+  add(name, role, is_plain() ? plain(name, {shape.out, shape.in}) : initial_matrix(role, shape));
+  params_.back().heads = shape.heads;
+  params_.back().fan_in = shape.fan_in;
   return params_.back();
 }
 

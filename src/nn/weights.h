@@ -28,7 +28,12 @@ class Weights {
 
   // [out, in]: semi-orthogonal with RMS→RMS norm 1, and zero where a branch or the network ends (out-projections, head); or
   // normal as nanoGPT has it, smaller by the depth where a branch ends.
-  Param matrix(const std::string& name, Role role, int64_t out, int64_t in, int64_t heads = 1);
+  struct MatrixShape {
+    int64_t out, in;
+    int64_t heads = 1;
+    int64_t fan_in = 0;  // see Param
+  };
+  Param matrix(const std::string& name, Role role, const MatrixShape& shape);
   Param table(const std::string& name, Role role, int64_t rows,
               int64_t columns);  // rows of RMS 1, or normal(0.02)
   Param vector(const std::string& name, Role role, at::IntArrayRef shape, double value);
@@ -37,7 +42,7 @@ class Weights {
  private:
   Param add(const std::string& name, Role role, const at::Tensor& values);
   at::Tensor plain(const std::string& name, at::IntArrayRef shape) const;  // given, or zero
-  at::Tensor initial_matrix(Role role, int64_t out, int64_t in) const;
+  at::Tensor initial_matrix(Role role, const MatrixShape& shape) const;
   bool is_plain() const { return are_given() || !origin_.seed; }
   at::Tensor normal(at::IntArrayRef shape) const;
   Initialization initialization_;

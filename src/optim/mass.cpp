@@ -23,6 +23,7 @@ Group group_of(Role role) {
     case Role::attention_output:
     case Role::mlp_up:
     case Role::mlp_down:
+    case Role::mixing_output:
       return Group::blocks;
     case Role::embedding:
       return Group::embedding;
@@ -36,6 +37,9 @@ Group group_of(Role role) {
     case Role::bias:
     case Role::gain:
     case Role::residual_weight:
+    case Role::mixing_weight:
+    case Role::memory:
+    case Role::memory_decay:
       break;
   }
   return Group::none;

@@ -68,7 +68,7 @@ TEST(ModelOptionKeys, TakeWordsAndNameThemAllWhereOneIsWrong) {
   EXPECT_EQ(recipe.transformer.activation, ActivationKind::gelu_tanh);
   EXPECT_EQ(recipe.transformer.positions, PositionKind::learned);
   EXPECT_ERROR(set_value(settings, "model.norm=batch_norm"), InputError,
-               "model.norm must be one of none, tanh, rms_norm, layer_norm, got");
+               "model.norm must be one of none, tanh, rms_norm, layer_norm, center_norm, got");
   EXPECT_ERROR(read_toml(settings, "[model]\nkind = \"cnn\"\n", "r.toml"), InputError,
                "r.toml: model.kind must be one of transformer, mlp, got");
   EXPECT_EQ(recipe.kind, ModelKind::mlp);

@@ -27,7 +27,7 @@ TEST(TheFlopOfATransformer, AreThoseOfItsMatricesAndOfAttention) {
 TEST(TheMemoryOfATransformersPass, DependsOnWhetherItIsFused) {
   TransformerOptions options = test::small_transformer();
   const BatchShape batch{.size = 1000, .length = 8};
-  const Pass narrow{.dtype = at::kBFloat16, .training = true}, wide{.training = true};
+  const Pass narrow{.dtype = at::kBFloat16, .training = true}, wide{.dtype = at::kDouble, .training = true};
   const PassMemory fused = outline(options)->memory(batch, narrow, 2),
                    plain = outline(options)->memory(batch, wide, 2);
   EXPECT_GT(fused.packed, 0.0);

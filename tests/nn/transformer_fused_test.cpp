@@ -177,6 +177,28 @@ std::vector<Case> cases() {
     o.num_attention_heads = 2;
     o.qk_norm = true;
   });
+  const auto quadrature = [](TransformerOptions& o) {
+    o.mixing = MixingKind::quadrature;
+    o.positions = PositionKind::none;
+    o.activation = ActivationKind::abs;
+    o.activation_divisor = 1.0;
+    o.learned_alpha = true;
+    o.mlp_alpha = 0.5;
+    o.memory_channels = 32;
+  };
+  add("quadrature with memory", 9, 100, quadrature);
+  add("quadrature, window, documents", 3, 200, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.attention_window = 40;
+    o.document_token = 3;
+    o.position_bias_offsets = 30;
+  });
+  add("quadrature without memory, one sequence", 1, 45, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.memory_channels = 0;
+    o.num_attention_heads = 3;
+    o.hidden_size = 96;
+  });
   add("long window over many blocks", 2, 200, [](TransformerOptions& o) {
     o.attention_window = 65;
     o.document_token = 3;
@@ -376,6 +398,17 @@ std::vector<Field> every_field() {
       {"real_vocab_size", [](O& o) { o.real_vocab_size = 30; }},
       {"hidden_size", [](O& o) { o.hidden_size = 32; }},
       {"num_hidden_layers", [](O& o) { o.num_hidden_layers = 1; }},
+      {"mixing",
+       [](O& o) {
+         o.mixing = MixingKind::quadrature;
+         o.positions = PositionKind::none;
+       }},
+      {"memory_channels",
+       [](O& o) {
+         o.mixing = MixingKind::quadrature;
+         o.positions = PositionKind::none;
+         o.memory_channels = 64;
+       }},
       {"num_attention_heads", [](O& o) { o.num_attention_heads = 2; }},
       {"num_key_value_heads", [](O& o) { o.num_key_value_heads = 2; }},
       {"intermediate_size", [](O& o) { o.intermediate_size = 50; }},
@@ -439,7 +472,7 @@ std::vector<Field> every_field() {
 
 TEST(TransformerFused, IsAskedAboutEveryFieldOfTheOptionsAndOfThePass) {
   EXPECT_EQ(every_field().size(), test::field_count<TransformerOptions>());
-  EXPECT_EQ(test::field_count<TransformerOptions>(), 38U);
+  EXPECT_EQ(test::field_count<TransformerOptions>(), 40U);
   EXPECT_EQ(test::field_count<Pass>(), 9U);
 }
 

@@ -63,6 +63,12 @@ std::vector<Case> every_choice() {
   add_transformers(all, "residual", &TransformerOptions::residual);
   add_transformers(all, "positions", &TransformerOptions::positions);
   add_transformers(all, "initialization", &TransformerOptions::initialization);
+  for (const MixingKind value : all_values<MixingKind>()) {
+    TransformerOptions options = wide_transformer();
+    options.mixing = value;
+    options.positions = PositionKind::none;  // as quadrature wants it
+    all.push_back({fmt::format("transformer, mixing {}", word(value)), options});
+  }
   add_mlps(all, "activation", &MlpOptions::activation);
   add_mlps(all, "initialization", &MlpOptions::initialization);
   for (const int64_t groups : {1, 2}) {
@@ -87,6 +93,20 @@ std::vector<Case> every_choice() {
   add("norms without gain", [](TransformerOptions& o) {
     o.norm = NormLayer::rms_norm;
     o.norm_gain = false;
+  });
+  const auto quadrature = [](TransformerOptions& o) {
+    o.mixing = MixingKind::quadrature;
+    o.positions = PositionKind::none;
+    o.activation = ActivationKind::abs;
+    o.activation_divisor = 1.0;
+    o.learned_alpha = true;
+  };
+  add("quadrature", quadrature);
+  add("quadrature with memory", [&](TransformerOptions& o) {
+    quadrature(o);
+    o.memory_channels = 32;
+    o.attention_window = 3;
+    o.position_bias_offsets = 4;
   });
   add("center_norm with bias", [](TransformerOptions& o) {
     o.norm = NormLayer::center_norm;
