@@ -10,9 +10,16 @@
 
 namespace bridle {
 
-std::vector<Role> roles_by_head(const std::string& heads) {
-  if (heads == "qkv") return {Role::query, Role::key, Role::value};
-  if (heads == "kv") return {Role::key, Role::value};
+std::vector<Role> roles_by_head(HeadBlocks heads) {
+  switch (heads) {
+    case HeadBlocks::automatic:
+    case HeadBlocks::whole:
+      break;
+    case HeadBlocks::kv:
+      return {Role::key, Role::value};
+    case HeadBlocks::qkv:
+      return {Role::query, Role::key, Role::value};
+  }
   return {};
 }
 

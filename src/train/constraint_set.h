@@ -10,8 +10,8 @@
 
 namespace bridle {
 
-// Which weights constraint.heads = whole, kv or qkv constrains head by head.
-std::vector<Role> roles_by_head(const std::string& heads);
+// Which weights constraint.heads constrains head by head; none before `automatic` is resolved.
+std::vector<Role> roles_by_head(HeadBlocks heads);
 
 class ConstraintSet {
  public:
