@@ -4,19 +4,19 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <vector>
+
+#include "base/stopwatch.h"
 
 namespace bridle {
 
 using Action = std::function<void()>;
 
 inline double seconds(const Action& action) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
+  const Timer timer;
   action();
-  return std::chrono::duration<double>(Clock::now() - start).count();
+  return timer.seconds();
 }
 
 inline double median(std::vector<double> values) {

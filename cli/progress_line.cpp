@@ -34,9 +34,9 @@ void ProgressLine::clear() {
 
 // Often enough on a terminal, now and then elsewhere.
 bool ProgressLine::due() {
-  const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
-  if (Clock::now() - shown_ < pause) return false;
-  shown_ = Clock::now();
+  const double pause = terminal_ ? 0.1 : 10.0;
+  if (shown_ && shown_->seconds() < pause) return false;
+  shown_.emplace();
   return true;
 }
 
@@ -54,7 +54,8 @@ void ProgressLine::show_text(const std::string& text, std::optional<double> seco
 void ProgressLine::show(const Progress& progress) {
   if (progress.what != what_) {
     what_ = progress.what;
-    began_ = shown_ = Clock::now();
+    began_.restart();
+    shown_.emplace();
     first_ = progress.done;
   }
   const bool complete = progress.total > 0 && progress.done >= progress.total;
@@ -63,7 +64,7 @@ void ProgressLine::show(const Progress& progress) {
   if (progress.total > 0) {
     line += fmt::format(" of {}  {:.0f} %", amount(progress.total, progress.unit),
                         100.0 * static_cast<double>(progress.done) / static_cast<double>(progress.total));
-    const double elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
+    const double elapsed = began_.seconds();
     if (progress.done > first_ && !complete)
       line +=
           fmt::format("  {} left", clock_text(elapsed * static_cast<double>(progress.total - progress.done) /

@@ -1,10 +1,10 @@
 // Shows progress: on a terminal one line that is rewritten, with the time left; elsewhere a plain line now and then.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
+#include "base/stopwatch.h"
 #include "bridle/progress.h"
 
 namespace bridle {
@@ -26,15 +26,14 @@ class ProgressLine {
   void clear();
 
  private:
-  using Clock = std::chrono::steady_clock;
   bool due();
   void print(const std::string& line);
   bool terminal_;
   bool dirty_ = false;
   std::string what_;
-  Clock::time_point began_;
-  Clock::time_point shown_;
-  int64_t first_ = 0;  // done when `what_` began: a resumed download starts in the middle
+  Timer began_;
+  std::optional<Timer> shown_;  // none: nothing yet
+  int64_t first_ = 0;           // done when `what_` began: a resumed download starts in the middle
 };
 
 }  // namespace bridle

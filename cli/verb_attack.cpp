@@ -68,7 +68,7 @@ void attack_run(Flags flags) {
   const std::filesystem::path folder = flags.out.empty() ? run.folder : std::filesystem::path(flags.out);
   make_folder(folder);
   ProgressLine line;
-  const AttackResult result = attack(*run.model, open_run_split(run, "validation"), flags.options,
+  const AttackResult result = attack(*run.model, open_run_split(run, Split::validation), flags.options,
                                      [&line](const Progress& p) { line.show(p); });
   line.clear();
   const Json facts = to_json(run, result, flags.options);

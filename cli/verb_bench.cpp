@@ -74,7 +74,7 @@ Json facts_of(const Flags& flags, const StepBench& bench) {
           {"processor", processor_name()},
           {"instruction_set", instruction_set_name(instruction_set())},
           {"threads", at::get_num_threads()},
-          {"precision", bench.options.training.precision},
+          {"precision", word(bench.options.training.precision)},
           {"data", bench.random_data ? "random" : bench.options.data.name},
           {"parameters", bench.parameters},
           {example + "_per_step", bench.examples},

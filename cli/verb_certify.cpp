@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/words.h"
+#include "bound_text.h"
 #include "bridle/certify.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
@@ -38,13 +40,6 @@ struct Flags {
   std::vector<double> epsilon;
   bool json = false;
 };
-
-// Four decimals, never too small.
-std::string log_text(double log10) { return fmt::format("{:.4f}", std::ceil(1e4 * log10) / 1e4); }
-
-std::string text_of(const StatedBound& bound) {
-  return std::isfinite(bound.value) ? UpperBound(bound.value).to_string() : "10^" + log_text(bound.log10);
-}
 
 // A run, or just a model: the folder needs no more than config.json and model.safetensors.
 StoredModel model_in(const fs::path& folder) {
@@ -190,7 +185,8 @@ void seal(const Flags& flags) {
 
 // The inputs of the first `count` examples of the validation split.
 std::vector<at::Tensor> inputs_of(const Run& run, int64_t count) {
-  const Evaluation batches(open_run_split(run, "validation"), {.batch_size = std::min<int64_t>(count, 16)});
+  const Evaluation batches(open_run_split(run, Split::validation),
+                           {.batch_size = std::min<int64_t>(count, 16)});
   std::vector<at::Tensor> inputs;
   for (int64_t i = 0, seen = 0; i < batches.size() && seen < count; ++i) {
     inputs.push_back(batches[i].inputs);
@@ -228,7 +224,7 @@ struct OnData {
 OnData certify_on_data(const Flags& flags, const Model& model, const Run& run, ProgressLine& line) {
   OnData result;
   if (flags.predictions) {
-    result.predictions = certify_predictions(model, open_run_split(run, "validation"),
+    result.predictions = certify_predictions(model, open_run_split(run, Split::validation),
                                              {.epsilons = flags.epsilon,
                                               .standardised = pixel_statistics(run),
                                               .order = {.batch_size = run.options.data.batch_size}},
@@ -293,10 +289,12 @@ void certify_verb(const Flags& flags) {
     throw UsageError("certify", "--epsilon goes with --predictions");
   if (flags.local < 0 || flags.search < 0)
     throw UsageError("certify", "--local and --search are not negative");
-  if (flags.formula == "paper") return paper(flags);
-  if (flags.formula != "sound")
-    throw UsageError("certify", fmt::format("--formula {}; it is sound or paper", flags.formula));
-  sound(flags);
+  switch (parse_word<BoundFormula, UsageError>(flags.formula, "certify", "--formula")) {
+    case BoundFormula::sound:
+      return sound(flags);
+    case BoundFormula::paper:
+      return paper(flags);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/words.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
 #include "progress_line.h"
@@ -48,12 +49,9 @@ void eval(const Flags& flags) {
   Run run = open_run(flags.run);
   if (!flags.data.empty()) run.options.data.name = flags.data;
   EvaluateOptions options{.order = {.batch_size = run.options.data.batch_size}, .statistics = true};
-  if (flags.protocol == "paper")
-    options.order.protocol = Protocol::paper;
-  else if (flags.protocol != "whole")
-    throw UsageError("eval", fmt::format("--protocol {}; it is whole or paper", flags.protocol));
+  options.order.protocol = parse_word<Protocol, UsageError>(flags.protocol, "eval", "--protocol");
   ProgressLine line;
-  const auto source = open_run_split(run, flags.split);
+  const auto source = open_run_split(run, parse_word<Split, UsageError>(flags.split, "eval", "--split"));
   const EvaluationResult result =
       evaluate(*run.model, source, options, [&line](const Progress& p) { line.show(p); });
   line.clear();

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/stopwatch.h"
 #include "bridle/run.h"
 #include "verbs.h"
 
@@ -19,15 +19,14 @@ struct Flags {
 
 void sample_text(const Flags& flags) {
   const Run run = open_run(flags.run);
-  const auto start = std::chrono::steady_clock::now();
+  const Timer timer;
   const auto show = [](const std::string& text) {
     fmt::print("{}", text);
     std::fflush(stdout);
   };
   if (!flags.json) show(flags.options.prompt);
   const std::string text = flags.json ? sample(run, flags.options) : sample(run, flags.options, show);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const double rate = static_cast<double>(flags.options.tokens) / seconds;
+  const double rate = static_cast<double>(flags.options.tokens) / timer.seconds();
   if (flags.json) {
     const nlohmann::ordered_json facts{{"schema", 1},
                                        {"run", flags.run},

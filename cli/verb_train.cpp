@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "bound_text.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
 #include "bridle/train.h"
@@ -98,12 +99,12 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
         {"validation_loss", s.finished ? nlohmann::ordered_json(s.validation_loss) : nullptr},
         {"validation_accuracy", s.finished ? nlohmann::ordered_json(s.validation_accuracy) : nullptr},
         {"log10_lipschitz",
-         s.finished && s.bounded ? nlohmann::ordered_json(s.bound.lipschitz.log10()) : nullptr},
+         s.finished && s.bound ? nlohmann::ordered_json(s.bound->lipschitz.log10) : nullptr},
         {"budget", s.budget > 0.0 ? nlohmann::ordered_json(s.budget) : nullptr},
         {"budget_formula",
          s.budget > 0.0 ? nlohmann::ordered_json(s.papers_budget ? "paper" : "sound") : nullptr},
         {"bound_of_caps", s.budget > 0.0 ? nlohmann::ordered_json(s.bound_of_caps.to_double()) : nullptr},
-        {"domain_radius", s.domain.to_double()},
+        {"domain_radius", s.bound ? nlohmann::ordered_json(s.bound->domain_radius) : nullptr},
         {"loss_before_seal", s.sealed ? nlohmann::ordered_json(s.loss_before_seal) : nullptr},
         {"repairs", s.repairs},
         {"seconds", s.seconds}};
@@ -124,9 +125,9 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
                s.bound_of_caps.to_string());
   if (s.sealed)
     fmt::print("{:<24}loss {:.6f} before, {:.6f} after\n", "sealed", s.loss_before_seal, s.validation_loss);
-  if (s.bounded)
+  if (s.bound)
     fmt::print("{:<24}{} (RMS → RMS, inputs of norm up to {}; norms verified)\n", "Lipschitz bound",
-               s.bound.lipschitz.to_string(), s.domain.to_double());
+               text_of(s.bound->lipschitz), s.bound->domain_radius);
   else
     fmt::print("{:<24}none: this model has no finite bound\n", "Lipschitz bound");
 }

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 STAGES = [{"base"}, {"kernels"}, {"linalg"}, {"data", "nn", "optim", "constraint"}, {"certify"}, {"robust"}, {"io"},
           {"dist"}, {"train"}, {"sweep"}, {"report"}]
 PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "architecture": "base", "bound": "base", "param": "base", "random": "base",
-                "progress": "base", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
+                "progress": "base", "metrics": "base", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
                 "loader": "data", "nn": "nn", "certify": "certify", "optim": "optim", "safetensors": "io", "train": "train", "run": "train", "sweep": "sweep",
                 "bridle": None}
 BROAD = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "ATen/ATen.h", "ATen/Functions.h"}

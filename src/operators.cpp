@@ -3,6 +3,7 @@
 #include <torch/library.h>
 
 #include "base/libtorch.h"
+#include "base/words.h"
 #include "bridle/constraint.h"
 #include "bridle/linalg.h"
 #include "kernels/attention.h"
@@ -12,7 +13,7 @@ namespace bridle {
 namespace {
 
 Tensor orthogonalize_op(const Tensor& matrix, const std::string& coefficients) {
-  return orthogonalize(matrix, coefficients_named(coefficients));
+  return orthogonalize(matrix, parse_word<Coefficients>(coefficients, "orthogonalize", "coefficients"));
 }
 
 // The bound as a double, rounded up; none where there is no bound.

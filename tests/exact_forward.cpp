@@ -288,7 +288,7 @@ RealRows real_rows(const at::Tensor& values) {
 ExactPass exact_forward(const Model& model, const RealRows& embedded) {
   ExactPass pass;
   const Weights weights(model);
-  std::visit([&](const auto& options) { walk(options, weights, embedded, pass); }, model.options());
+  std::visit([&](const auto& options) { walk(options, weights, embedded, pass); }, model.options().value());
   return pass;
 }
 

@@ -12,10 +12,10 @@
 namespace bridle::test {
 
 TransformerOptions transformer_options(const Model& model) {
-  return std::get<TransformerOptions>(model.options());
+  return std::get<TransformerOptions>(model.options().value());
 }
 
-MlpOptions mlp_options(const Model& model) { return std::get<MlpOptions>(model.options()); }
+MlpOptions mlp_options(const Model& model) { return std::get<MlpOptions>(model.options().value()); }
 
 void expect_gradients(const std::function<at::Tensor()>& f, const std::vector<at::Tensor>& tensors) {
   const at::Tensor first = f();

@@ -15,6 +15,7 @@
 //   safetensors.h  named tensors in files
 //   nn.h           models: forward and bound side by side
 //   certify.h      bounds with all that proves them, and their check
+//   metrics.h      what a run measures, as records to sinks
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
 //   sweep.h        many runs from one file
@@ -28,6 +29,7 @@
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "bridle/loader.h"
+#include "bridle/metrics.h"
 #include "bridle/nn.h"
 #include "bridle/optim.h"
 #include "bridle/param.h"

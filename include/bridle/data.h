@@ -46,11 +46,10 @@ struct ChannelStatistics {
 };
 
 enum class DataKind { tokens, images, tokenizer };
-enum class Split {
-  train,
-  validation,
-  held_out
-};  // held_out: the end of the training part, to choose settings by
+
+// held_out: the end of the training part, to choose settings by.
+enum class Split { train, validation, held_out };
+const char* word(Split split);  // on the command line; null past the last
 
 // A token file as it stands on disk, or one of CIFAR-10's batches.
 struct DataFile {

@@ -42,8 +42,7 @@ enum class Coefficients {
   classic,    // 3.4445, −4.7750, 2.0315, five times
 };
 
-// By the names above. Throws InputError, naming the nearest known one, for another.
-Coefficients coefficients_named(std::string_view name);
+const char* word(Coefficients coefficients);  // in recipes: the names above; null past the last
 
 std::span<const OddPolynomial> polynomials(Coefficients coefficients);
 

@@ -14,6 +14,7 @@ namespace bridle {
 // shuffled    every example once an epoch, in an order and phase of that epoch
 // sequential  the data as it stands, over and over
 enum class Order { random, shuffled, sequential };
+const char* word(Order order);  // in recipes; null past the last
 
 struct LoaderOptions {
   int64_t batch_size = 64;  // of all ranks together; each reads batch_size / ranks rows of it
@@ -49,6 +50,7 @@ class Loader {
 // whole  every target once: examples at 0, stride, 2·stride …, and what is left over at the end
 // paper  examples at 0, 1, 2 …, `iterations` batches of them
 enum class Protocol { whole, paper };
+const char* word(Protocol protocol);
 
 struct EvaluationOptions {
   Protocol protocol = Protocol::whole;

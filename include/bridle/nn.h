@@ -157,6 +157,9 @@ struct PassMemory {
   double activations = 0.0;
 };
 
+// A model of one's own derives from Model and needs embed, forward_from, bound, input_bound, shape and its params_; that is
+// enough to train, evaluate and certify it in a program (bridle/train.h). What has a default below throws InputError, or says
+// that there is none.
 class Model {
  public:
   virtual ~Model() = default;
@@ -173,7 +176,7 @@ class Model {
   virtual at::Tensor forward_from(const at::Tensor& embedded, Pass& pass) const = 0;
 
   // Why passes like this one are not fused, in words for the user; empty where they are, on a CPU.
-  virtual std::string why_not_fused(const Pass& pass) const = 0;
+  virtual std::string why_not_fused(const Pass& /*pass*/) const { return "this model has no fused pass"; }
 
   // Forward, loss and (if wanted) backward in one fused pass, where there is one for this model, this device and such a pass.
   // Its twin is `forward` with LibTorch's gradients.
@@ -184,7 +187,7 @@ class Model {
   }
 
   // The forward pass in float64 with a bound of its own rounding, and of that of other programs: nn/enclosure.h.
-  virtual LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const = 0;
+  virtual LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const;
 
   // From inputs whose norm is at most `domain` (embedded sequences, or pixels) to the logits, RMS to RMS.
   virtual Bound bound(const UpperBound& domain, Walk& walk) const = 0;
@@ -194,18 +197,21 @@ class Model {
   virtual UpperBound input_bound(NormSource& norms) const = 0;
 
   // The rows that make the logits, one a class or real token, without the final scale; and that scale.
-  virtual at::Tensor logit_rows() const = 0;
-  virtual double logit_scale() const = 0;
+  virtual at::Tensor logit_rows() const;
+  virtual double logit_scale() const;
 
-  virtual ModelOptions options() const = 0;  // resolved
+  // What the model is, resolved: make_model_from with these options and its weights computes the same function. None for a model
+  // that no options describe: it has no config.json, and so no certificate.json, which others could check.
+  virtual std::optional<ModelOptions> options() const { return std::nullopt; }
   virtual ModelShape shape() const = 0;
-  virtual ModelFlop flop(int64_t length) const = 0;
-  virtual PassMemory memory(const BatchShape& batch, const Pass& pass, int threads) const = 0;
+  virtual ModelFlop flop(int64_t length) const;
+  virtual PassMemory memory(const BatchShape& batch, const Pass& pass, int threads) const;
 
   // What a certificate may speak of: the params, and a head that is the embedding under a name of its own.
   virtual std::vector<Param> certified_weights() const { return params_; }
 
-  // Named as in Hugging Face's layout, in the order in which the signal meets them.
+  // Named as in Hugging Face's layout, in the order in which the signal meets them. Every name is there once, and every tensor
+  // that is trained requires gradients.
   const std::vector<Param>& params() const { return params_; }
 
  protected:

@@ -1,7 +1,7 @@
 // Optimizers: gradient → update → weight. The update rule of a weight is chosen by its role, its learning rate is the
 // common one times its share, and every step says by how much it can have changed a weight's norm.
 //
-//   Optimizer optimizer(params, {.method = "muon", .lr = 0.1});
+//   Optimizer optimizer(params, {.method = OptimizerMethod::muon, .lr = 0.1});
 //   for (int64_t t = 0; t < steps; ++t) {
 //     ... gradients, one a Param ...
 //     const auto infos = optimizer.step_(gradients, schedule_factor({}, t, steps), t);
@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bridle/linalg.h"
 #include "bridle/param.h"
 
 namespace bridle {
@@ -22,13 +23,16 @@ namespace bridle {
 // ---- The share of the learning rate that a weight gets: docs/theory/steps.md
 // --------------------------------------
 
+// What a residual connection divides the rates before it by: 1, 2, or as the paper words it (attention 4, MLP 2).
+enum class ResidualSensitivity { one, two, literal };
+const char* word(ResidualSensitivity sensitivity);  // in recipes; null past the last
+
 struct MassOptions {
   bool use = true;              // false: every share is 1
   double blocks_mass = 32.0;    // of all weights in transformer blocks together
   double embedding_mass = 1.0;  // of all embeddings together
   double head_mass = 1.0;       // of the head
-  // What a residual connection divides the rates before it by: "1", "2", or "literal" (attention 4, MLP 2).
-  std::string residual_sensitivity = "1";
+  ResidualSensitivity residual_sensitivity = ResidualSensitivity::one;
 };
 
 // mass / Σ mass ÷ the sensitivities of all residuals after the weight. The three group masses count only where there are
@@ -39,22 +43,32 @@ std::vector<double> learning_rate_shares(std::span<const Param> params, const Ma
 // ---- The learning rate over time
 // -----------------------------------------------------------------------------------
 
+enum class ScheduleShape { constant, linear, cosine, stable_decay };
+const char* word(ScheduleShape shape);
+
 struct ScheduleOptions {
-  std::string shape = "linear";  // constant, linear, cosine, stable_decay
-  int64_t warmup_steps = 0;      // the rate first grows linearly; linear and cosine begin after it
+  ScheduleShape shape = ScheduleShape::linear;
+  int64_t warmup_steps = 0;  // the rate first grows linearly; linear and cosine begin after it
   double decay_share = 0.4;  // stable_decay: the last part of all steps, over which the rate falls linearly
   double final_share = 0.0;  // what the factor falls to
 };
 
 // What the learning rate is multiplied by at a step, counted from 0, of so many; final_share after the last. Throws
-// InputError, naming the nearest known shape, for an unknown one, and for numbers that make no sense.
+// InputError for numbers that make no sense.
 double schedule_factor(const ScheduleOptions& options, int64_t step, int64_t steps);
 
 // ---- The optimizer
 // -------------------------------------------------------------------------------------------------
 
+enum class OptimizerMethod { muon, adamw };  // for matrices
+const char* word(OptimizerMethod method);
+
+// automatic: row_normalize under muon, adam under adamw; its word is "auto".
+enum class EmbeddingRule { automatic, row_normalize, adam };
+const char* word(EmbeddingRule rule);
+
 struct OptimizerOptions {
-  std::string method = "muon";  // muon or adamw, for matrices
+  OptimizerMethod method = OptimizerMethod::muon;
   double lr = 0.1;
   double weight_decay = 0.0;  // λ: the weight is first multiplied by 1 − λη, η with its share
 
@@ -63,8 +77,8 @@ struct OptimizerOptions {
   double momentum_start = 0.0;  // momentum grows from here over momentum_warmup_steps; 0: it does not
   int64_t momentum_warmup_steps = 0;
   bool nesterov = false;
-  std::string ns_coefficients = "six_step";          // of the orthogonalisation: six_step, five_step, classic
-  std::optional<at::ScalarType> product_dtype = {};  // of its products; default: the weight's or float32
+  Coefficients ns_coefficients = Coefficients::six_step;  // of the orthogonalisation
+  std::optional<at::ScalarType> product_dtype = {};       // of its products; default: the weight's or float32
 
   // AdamW, and Adam for what Muon is not made for
   double beta1 = 0.9;
@@ -74,10 +88,10 @@ struct OptimizerOptions {
   double adam_lr = 0.01;  // position embeddings and biases, gains, biases; AdamW without masses takes lr
 
   // Weights with a rule or a rate of their own
-  std::string embedding = "auto";  // row_normalize, adam; auto: the first under muon, the second under adamw
-  double inflation_limit = 16.0;   // row_normalize: a row is multiplied by at most this
-  double embedding_lr = 0.0;       // 0: lr with the share
-  double head_lr = 0.0;            // 0: lr with the share
+  EmbeddingRule embedding = EmbeddingRule::automatic;
+  double inflation_limit = 16.0;  // row_normalize: a row is multiplied by at most this
+  double embedding_lr = 0.0;      // 0: lr with the share
+  double head_lr = 0.0;           // 0: lr with the share
 
   MassOptions mass = {};
   double gradient_clip = 0.0;  // the norm of all gradients together is cut to it; 0: off

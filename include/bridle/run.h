@@ -29,8 +29,8 @@ Run open_run(const std::filesystem::path& folder);
 // The same with a model that has been read from the folder already.
 Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model);
 
-// The run's data as it was trained on: "train", "validation" or "held_out". Throws InputError.
-std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& split);
+// The run's data as it was trained on. Throws InputError.
+std::shared_ptr<const Source> open_run_split(const Run& run, Split split);
 
 // What the run's pixels were standardised by, where they were.
 std::optional<ChannelStatistics> pixel_statistics(const Run& run);

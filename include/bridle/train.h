@@ -14,18 +14,36 @@
 #include <string>
 #include <vector>
 
+#include "bridle/certify.h"
 #include "bridle/constraint.h"
 #include "bridle/loader.h"
+#include "bridle/metrics.h"
 #include "bridle/nn.h"
 #include "bridle/optim.h"
 
 namespace bridle {
 
+// Of products; the master weights are float32. Recipes speak of choices in words, null past the last.
+enum class Precision { float32, bfloat16 };
+const char* word(Precision precision);
+
+// Which of q, k, v are constrained head by head; automatic ("auto") is kv with a sound budget, whole otherwise.
+enum class HeadBlocks { automatic, whole, kv, qkv };
+const char* word(HeadBlocks heads);
+
+// What a budget is about: the sound bound, or the paper's formula, which is no bound (docs/theory/modules.md).
+enum class BoundFormula { sound, paper };
+const char* word(BoundFormula formula);
+
+// The caps under a budget: each moves to where it buys most, one for all, or 1 for all but the head, which carries the bound.
+enum class CapRule { moving, uniform, head };
+const char* word(CapRule rule);
+
 struct DataOptions {
   std::string name = "shakespeare";
   int64_t sequence_length = 256;
   int64_t batch_size = 64;
-  std::string order = "random";  // random, shuffled, sequential
+  Order order = Order::random;
   double held_out = 0.0;
   double token_noise = 0.0;
   bool standardize = false;
@@ -37,26 +55,23 @@ struct DataOptions {
 struct ConstraintSettings {
   ConstraintOptions options = {};
   double sigma_max = 1.0;
-  std::string heads =
-      "auto";  // which of q, k, v are constrained head by head: whole, kv, qkv; auto: kv with a budget
-  double lipschitz =
-      0.0;  // budget: the sound bound of the caps in force is at most this; 0: sigma_max instead
-  std::string formula =
-      "sound";  // what a budget is about: sound, or paper, which is no bound (docs/theory/modules.md)
-  std::string caps = "moving";  // with a budget: moving, or uniform
-  double cap_rate = 0.08;       // moving: the most that the logarithm of a cap moves at once
-  std::string choose = {};      // with a budget: keys of the model that it may set; "all"
-  int64_t move_every = 10;      // moving: steps between moves
-  double embedding_cap = 1.0;   // RMS of a row; 0: none
-  int64_t prove_every = 10;     // steps; evaluation and saving prove as well
+  HeadBlocks heads = HeadBlocks::automatic;
+  double lipschitz = 0.0;  // budget: the bound of the caps in force is at most this; 0: sigma_max instead
+  BoundFormula formula = BoundFormula::sound;
+  CapRule caps = CapRule::moving;
+  double cap_rate = 0.08;      // moving: the most that the logarithm of a cap moves at once
+  std::string choose = {};     // with a budget: keys of the model that it may set; "all"
+  int64_t move_every = 10;     // moving: steps between moves
+  double embedding_cap = 1.0;  // RMS of a row; 0: none
+  int64_t prove_every = 10;    // steps; evaluation and saving prove as well
 };
 
 struct TrainingOptions {
   int64_t steps = 2000;
   uint64_t seed = 0;
-  std::string precision = "float32";  // float32, or bfloat16 with float32 master weights
-  int64_t accumulate = 1;             // batches a step
-  double margin = 0.0;                // taken off the right class's logit, for certified radii
+  Precision precision = Precision::float32;
+  int64_t accumulate = 1;  // batches per step
+  double margin = 0.0;     // taken off the right class's logit, for certified radii
   int64_t log_every = 10;
   int64_t evaluate_every = 200;
   int64_t checkpoint_every = 200;
@@ -99,8 +114,9 @@ struct EvaluateOptions {
 EvaluationResult evaluate(const Model& model, const std::shared_ptr<const Source>& source,
                           const EvaluateOptions& options = {}, const OnProgress& progress = {});
 
-// One pass forward and back.
+// One pass forward and back, fused where the model can; and forward alone, without gradients.
 LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass& pass);
+LossAndGradients loss_only(const Model& model, const Batch& batch, Pass& pass);
 
 // What a run tells on its way.
 struct TrainProgress {
@@ -115,6 +131,7 @@ struct TrainProgress {
 struct TrainListener {
   std::function<void(const TrainProgress&)> progress = {};
   std::function<void(const std::string&)> note = {};
+  std::vector<std::shared_ptr<MetricSink>> sinks = {};  // besides metrics.jsonl
 };
 
 struct TrainSummary {
@@ -127,18 +144,36 @@ struct TrainSummary {
   double budget = 0.0;         // 0: none was named
   bool papers_budget = false;  // it is about the paper's formula, which is no bound
   UpperBound bound_of_caps;    // with a budget: of the caps in force, kept at every step
-  UpperBound domain;           // ‖x₀‖ ≤ this
-  Bound bound;                 // from verified norms, at the logits
-  bool bounded = false;
+  std::optional<CertifiedBound> bound =
+      {};                         // of the last evaluation, from verified norms; none: there is no finite one
   bool sealed = false;            // weights were scaled at the end, so that every promised cap is proved
   double loss_before_seal = 0.0;  // on the validation split
   double seconds = 0.0;
 };
 
+// A model and its data, made by a program instead of a recipe's [model] and [data]. The model may be of a class of one's own:
+//   - its params have unique names, roles and finite values, and the options' weight constraints apply to them by role;
+//   - bound and input_bound are sound for every value of the weights: budgets, metrics and the summary rest on them;
+//   - where options() describes it, the run's folder holds config.json and certificate.json as that of a recipe does; where not,
+//     it holds the weights alone (model.safetensors), and the bound stands in the summary and the metrics.
+// Sources give tokens where the model's shape().input is tokens, vectors of shape().size numbers where it is vectors.
+struct TrainerParts {
+  std::unique_ptr<Model> model = nullptr;
+  std::shared_ptr<const Source> train = nullptr;
+  std::shared_ptr<const Source> validation = nullptr;
+};
+
+class TrainingRun;
+
 class Trainer {
  public:
   // A new run in an empty or missing folder. Throws InputError where there is a run already.
   Trainer(const RunOptions& options, const std::filesystem::path& folder, const TrainListener& listener = {});
+
+  // The same with a model and data of one's own. Of the options, [model] and what [data] says of data sets (name, held_out,
+  // standardize, random_labels) are not read, and config.toml does not hold them.
+  Trainer(const RunOptions& options, TrainerParts parts, const std::filesystem::path& folder,
+          const TrainListener& listener = {});
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -149,6 +184,10 @@ class Trainer {
                                          const TrainListener& listener = {},
                                          const std::optional<RunOptions>& recipe = std::nullopt);
 
+  // The same for a run with a model and data of one's own: made as they were when it began. Its weights come from the checkpoint.
+  static std::unique_ptr<Trainer> resume(const std::filesystem::path& folder, TrainerParts parts,
+                                         const TrainListener& listener = {});
+
   // To the last step, or until `stop` becomes true; saves before it returns. A step that is not over when `stop` becomes true
   // ends after the batch at work and is dropped: the resumed run begins it again.
   TrainSummary run(const std::atomic<bool>* stop = nullptr);
@@ -157,9 +196,8 @@ class Trainer {
   const RunOptions& options() const;  // resolved
 
  private:
-  struct Parts;
-  explicit Trainer(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  explicit Trainer(std::unique_ptr<TrainingRun> run);
+  std::unique_ptr<TrainingRun> run_;
 };
 
 }  // namespace bridle

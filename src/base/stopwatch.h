@@ -1,28 +1,41 @@
-// Where the time goes, lap by lap: the seconds since the last lap are added to a member of `Times`. Where nobody keeps
-// times the pointer is null, and nothing is measured.
+// Time that has passed: Timer, and Stopwatch, which adds it lap by lap to the members of a struct.
 #pragma once
 
 #include <chrono>
 
 namespace bridle {
 
-template <class Times>
-class Stopwatch {
+class Timer {
  public:
-  explicit Stopwatch(Times* times)
-      : times_(times), last_(times == nullptr ? Clock::time_point{} : Clock::now()) {}
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  void restart() { start_ = Clock::now(); }
 
-  void lap(double Times::*part) {
-    if (times_ == nullptr) return;
-    const Clock::time_point now = Clock::now();
-    times_->*part += std::chrono::duration<double>(now - last_).count();
-    last_ = now;
+  // The seconds since the start or the last lap.
+  double lap() {
+    const Clock::time_point before = start_;
+    start_ = Clock::now();
+    return std::chrono::duration<double>(start_ - before).count();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+// Where the time goes: the seconds since the last lap are added to a member of `Times`. Where nobody keeps times the pointer
+// is null, and nothing is measured.
+template <class Times>
+class Stopwatch {
+ public:
+  explicit Stopwatch(Times* times) : times_(times) {}
+
+  void lap(double Times::*part) {
+    if (times_ != nullptr) times_->*part += timer_.lap();
+  }
+
+ private:
   Times* times_;
-  Clock::time_point last_;
+  Timer timer_;
 };
 
 }  // namespace bridle

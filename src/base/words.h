@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bridle/error.h"
+
 namespace bridle {
 
 template <class Enum>
@@ -21,6 +23,15 @@ std::optional<Enum> value_of(std::string_view text) {
   for (const Enum value : all_values<Enum>())
     if (text == word(value)) return value;
   return std::nullopt;
+}
+
+// The value of a word. Throws `Failure`: "[operation] <what> must be one of a, b, got 'c'".
+template <class Enum, class Failure = InputError>
+Enum parse_word(std::string_view text, const char* operation, const std::string& what) {
+  if (const auto value = value_of<Enum>(text)) return *value;
+  std::string words;
+  for (const Enum known : all_values<Enum>()) words += (words.empty() ? "" : ", ") + std::string(word(known));
+  throw Failure(operation, what + " must be one of " + words + ", got '" + std::string(text) + "'");
 }
 
 }  // namespace bridle

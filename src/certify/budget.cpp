@@ -58,8 +58,10 @@ Budget::Budget(const Model& model, const std::vector<Param>& params, const Budge
 
 std::vector<double> Budget::uniform(double cap) const {
   std::vector<double> caps;
-  for (const Param& param : params_)
-    caps.push_back(is_table(param.role) ? options_.embedding_cap : is_matrix(param.role) ? cap : 0.0);
+  for (const Param& param : params_) {
+    const double own = options_.head_only && param.role != Role::head ? 1.0 : cap;
+    caps.push_back(is_table(param.role) ? options_.embedding_cap : is_matrix(param.role) ? own : 0.0);
+  }
   return caps;
 }
 

@@ -133,7 +133,10 @@ class Formula {
 }  // namespace
 
 UpperBound paper_formula(const Model& model, NormSource& norms, FinalScale scale) {
-  const Scalars scalars = std::visit([](const auto& options) { return Scalars(options); }, model.options());
+  const std::optional<ModelOptions> described = model.options();
+  if (!described)
+    throw InputError("certify", "the paper has no formula for a model that no options describe");
+  const Scalars scalars = std::visit([](const auto& options) { return Scalars(options); }, *described);
   Formula formula(scalars, norms);
   for (const Param& weight : model.params()) formula.meet(weight);
   return formula.result() * (scale == FinalScale::counted ? std::abs(scalars.final_scale) : 1.0);

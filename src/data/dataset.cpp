@@ -14,6 +14,19 @@
 #include "bridle/error.h"
 
 namespace bridle {
+
+const char* word(Split split) {
+  switch (split) {
+    case Split::train:
+      return "train";
+    case Split::validation:
+      return "validation";
+    case Split::held_out:
+      return "held_out";
+  }
+  return nullptr;
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;

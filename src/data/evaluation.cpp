@@ -8,6 +8,16 @@
 
 namespace bridle {
 
+const char* word(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::whole:
+      return "whole";
+    case Protocol::paper:
+      return "paper";
+  }
+  return nullptr;
+}
+
 Evaluation::Evaluation(std::shared_ptr<const Source> source, const EvaluationOptions& options)
     : source_(std::move(source)), options_(options) {
   if (options.batch_size < 1)

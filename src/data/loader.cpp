@@ -21,6 +21,19 @@
 #include "bridle/random.h"
 
 namespace bridle {
+
+const char* word(Order order) {
+  switch (order) {
+    case Order::random:
+      return "random";
+    case Order::shuffled:
+      return "shuffled";
+    case Order::sequential:
+      return "sequential";
+  }
+  return nullptr;
+}
+
 namespace {
 
 // How many examples a stride apart fit from the start of the source, whatever the phase below one stride.

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/stopwatch.h"
 #include "base/subprocess.h"
 #include "bridle/error.h"
 
@@ -16,7 +17,6 @@ namespace bridle {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 std::string spec(const NpmPackage& package) { return package.name + "@" + package.version; }
 
@@ -68,9 +68,9 @@ class Watch {
   explicit Watch(const NpmLimits& limits) : limits_(limits) {}
 
   bool patient(int64_t bytes) {
-    if (bytes > bytes_) since_ = Clock::now();
+    if (bytes > bytes_) since_.restart();
     bytes_ = std::max(bytes, bytes_);
-    return Clock::now() - since_ < limit();
+    return since_.seconds() < std::chrono::duration<double>(limit()).count();
   }
   std::chrono::milliseconds limit() const { return bytes_ == 0 ? limits_.first : limits_.pause; }
   int64_t bytes() const { return bytes_; }
@@ -78,7 +78,7 @@ class Watch {
  private:
   const NpmLimits& limits_;
   int64_t bytes_ = 0;
-  Clock::time_point since_ = Clock::now();
+  Timer since_;
 };
 
 // The cache also holds what the registry says about the package: never more than the tarball's own bytes.

@@ -1,23 +1,25 @@
-// metrics.jsonl: one JSON object a line, in the order of the steps.
+// metrics.jsonl: one JSON object per line, in the order of the steps; a number that is not finite is null.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 
+#include "bridle/metrics.h"
+
 namespace bridle {
 
-class MetricsFile {
+class JsonLines : public MetricSink {
  public:
   // Opens, cut to its first `bytes`: what a resumed run will write again goes.
-  MetricsFile(std::filesystem::path path, int64_t bytes);
-  ~MetricsFile();
-  MetricsFile(const MetricsFile&) = delete;
-  MetricsFile& operator=(const MetricsFile&) = delete;
+  JsonLines(std::filesystem::path path, int64_t bytes);
+  ~JsonLines() override;
+  JsonLines(const JsonLines&) = delete;
+  JsonLines& operator=(const JsonLines&) = delete;
 
-  void append(const std::string& line);  // in one write, so that readers see whole lines
+  void write(const MetricRecord& record) override;  // in one write, so that readers see whole lines
+  void sync() override;
   int64_t size() const { return size_; }
-  void sync();
 
  private:
   std::filesystem::path path_;

@@ -135,14 +135,21 @@ nlohmann::ordered_json config_of(ModelOptions options) {
   return config;
 }
 
-ModelIdentity write_model(const Model& model, const std::filesystem::path& folder,
+std::string write_weights(const Model& model, const std::filesystem::path& folder,
                           const std::map<std::string, std::string>& metadata) {
-  Json config = config_of(model.options());
   SafetensorsFile file{.metadata = metadata, .tensors = {}};
   file.metadata["format"] = "pt";  // what Hugging Face's tools look for
   for (const Param& param : model.params()) file.tensors.emplace_back(param.name, param.tensor.detach());
+  return write_safetensors(folder / "model.safetensors", file);
+}
+
+ModelIdentity write_model(const Model& model, const std::filesystem::path& folder,
+                          const std::map<std::string, std::string>& metadata) {
+  const std::optional<ModelOptions> options = model.options();
+  if (!options) throw InputError("model", "no options describe this model, so it has no config.json");
+  Json config = config_of(*options);
   write_file(folder / "config.json", config.dump(2) + "\n");
-  return {.sha256 = write_safetensors(folder / "model.safetensors", file), .config = std::move(config)};
+  return {.sha256 = write_weights(model, folder, metadata), .config = std::move(config)};
 }
 
 ModelOptions options_from(const nlohmann::ordered_json& config, const std::filesystem::path& path) {

@@ -21,9 +21,13 @@ struct ModelIdentity {
   nlohmann::ordered_json config;  // config.json
 };
 
-// config.json and model.safetensors. The weights are written as they are; metadata goes into the safetensors header. Returns
+// config.json and model.safetensors, of a model whose options() describe it. The weights are written as they are; metadata goes into the safetensors header. Returns
 // the identity of just the bytes that were written.
 ModelIdentity write_model(const Model& model, const std::filesystem::path& folder,
+                          const std::map<std::string, std::string>& metadata = {});
+
+// model.safetensors alone, of a model that no options describe. Returns its SHA-256.
+std::string write_weights(const Model& model, const std::filesystem::path& folder,
                           const std::map<std::string, std::string>& metadata = {});
 
 struct StoredModel {

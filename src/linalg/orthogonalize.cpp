@@ -5,7 +5,6 @@
 #include <array>
 #include <vector>
 
-#include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "kernels/newton_schulz.h"
@@ -79,9 +78,16 @@ bool can_iterate_on_tiles(const Tensor& matrix, std::span<const OddPolynomial> l
 
 }  // namespace
 
-Coefficients coefficients_named(std::string_view name) {
-  return static_cast<Coefficients>(
-      find_word(name, {"six_step", "five_step", "classic"}, "orthogonalize", "list of coefficients"));
+const char* word(Coefficients coefficients) {
+  switch (coefficients) {
+    case Coefficients::six_step:
+      return "six_step";
+    case Coefficients::five_step:
+      return "five_step";
+    case Coefficients::classic:
+      return "classic";
+  }
+  return nullptr;
 }
 
 std::span<const OddPolynomial> polynomials(Coefficients coefficients) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "nn/activation.h"
@@ -24,7 +25,7 @@ class Mlp : public Model {
   LogitEnclosure enclose(const at::Tensor& pixels, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return layers_.back().weight().tensor.detach(); }
   double logit_scale() const override { return options_.final_scale; }
-  ModelOptions options() const override { return options_; }
+  std::optional<ModelOptions> options() const override { return options_; }
   ModelShape shape() const override;
   ModelFlop flop(int64_t length) const override;
   PassMemory memory(const BatchShape& batch, const Pass& pass, int threads) const override;

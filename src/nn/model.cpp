@@ -8,6 +8,7 @@
 
 #include "bridle/error.h"
 #include "bridle/nn.h"
+#include "nn/enclosure.h"
 #include "nn/mlp.h"
 #include "nn/transformer.h"
 
@@ -177,6 +178,24 @@ bool Model::can_fuse(const Pass& pass) const {
            return param.tensor.is_cpu() && param.tensor.scalar_type() == at::kFloat &&
                   param.tensor.is_contiguous();
          });
+}
+
+namespace {
+
+[[noreturn]] void refuse(const char* what) {
+  throw InputError("model", fmt::format("this model has no {}: its class does not override it", what));
+}
+
+}  // namespace
+
+LogitEnclosure Model::enclose(const at::Tensor& /*embedded*/, ErrorWalk& /*walk*/) const {
+  refuse("enclose");
+}
+at::Tensor Model::logit_rows() const { refuse("logit_rows"); }
+double Model::logit_scale() const { refuse("logit_scale"); }
+ModelFlop Model::flop(int64_t /*length*/) const { refuse("flop"); }
+PassMemory Model::memory(const BatchShape& /*batch*/, const Pass& /*pass*/, int /*threads*/) const {
+  refuse("memory");
 }
 
 Bound Walk::record(const std::string& name, Bound bound, int64_t width) {

@@ -30,7 +30,7 @@ class Transformer : public Model {
   LogitEnclosure enclose(const at::Tensor& embedded, ErrorWalk& walk) const override;
   at::Tensor logit_rows() const override { return head().tensor.detach(); }
   double logit_scale() const override { return final_scale_->value(); }
-  ModelOptions options() const override { return options_; }
+  std::optional<ModelOptions> options() const override { return options_; }
   ModelShape shape() const override;
   ModelFlop flop(int64_t length) const override;
   PassMemory memory(const BatchShape& batch, const Pass& pass, int threads) const override;

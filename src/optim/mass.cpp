@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 
-#include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/optim.h"
 
@@ -53,9 +52,16 @@ struct Sensitivity {
 };
 
 // Literal: attention adds q, k and v to the identity, 1 + 3, the MLP adds 1, and no α makes them smaller.
-Sensitivity sensitivity_named(const std::string& name) {
-  constexpr std::array<Sensitivity, 3> values = {{{1.0, 1.0}, {2.0, 2.0}, {4.0, 2.0}}};
-  return values[find_word(name, {"1", "2", "literal"}, "mass", "residual_sensitivity")];
+Sensitivity sensitivity_of(ResidualSensitivity choice) {
+  switch (choice) {
+    case ResidualSensitivity::one:
+      break;
+    case ResidualSensitivity::two:
+      return {2.0, 2.0};
+    case ResidualSensitivity::literal:
+      return {4.0, 2.0};
+  }
+  return {1.0, 1.0};
 }
 
 void check(const Param& param) {
@@ -92,8 +98,20 @@ GroupScales group_scales(std::span<const Param> params, const MassOptions& optio
 
 }  // namespace
 
+const char* word(ResidualSensitivity sensitivity) {
+  switch (sensitivity) {
+    case ResidualSensitivity::one:
+      return "1";
+    case ResidualSensitivity::two:
+      return "2";
+    case ResidualSensitivity::literal:
+      return "literal";
+  }
+  return nullptr;
+}
+
 std::vector<double> learning_rate_shares(std::span<const Param> params, const MassOptions& options) {
-  const Sensitivity sensitivity = sensitivity_named(options.residual_sensitivity);
+  const Sensitivity sensitivity = sensitivity_of(options.residual_sensitivity);
   std::vector<double> shares(params.size(), 1.0);
   if (!options.use) return shares;
   for (const Param& param : params) check(param);

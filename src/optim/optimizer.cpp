@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "bridle/optim.h"
@@ -137,8 +136,7 @@ Tensor Optimizer::update_(const Weight& weight, const Tensor& gradient, int64_t 
   if (weight.plan.rule == UpdateRule::row_normalize) {
     return normalize_rows(direction, options_.inflation_limit);
   }
-  return muon_update(direction, weight.param,
-                     {coefficients_named(options_.ns_coefficients), options_.product_dtype});
+  return muon_update(direction, weight.param, {options_.ns_coefficients, options_.product_dtype});
 }
 
 std::vector<StepInfo> Optimizer::step_(std::span<const Tensor> gradients, double schedule_factor,

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 
@@ -44,27 +43,25 @@ bool is_supported(at::ScalarType dtype) {
   return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16;
 }
 
-bool uses_adamw(const OptimizerOptions& options) {
-  return find_word(options.method, {"muon", "adamw"}, "optimizer", "method") == 1;
-}
+bool uses_adamw(const OptimizerOptions& options) { return options.method == OptimizerMethod::adamw; }
 
 UpdateRule embedding_rule(const OptimizerOptions& options) {
-  switch (find_word(options.embedding, {"auto", "row_normalize", "adam"}, "optimizer", "embedding rule")) {
-    case 0:
-      return uses_adamw(options) ? UpdateRule::adam : UpdateRule::row_normalize;
-    case 1:
+  switch (options.embedding) {
+    case EmbeddingRule::automatic:
+      break;
+    case EmbeddingRule::row_normalize:
       return UpdateRule::row_normalize;
-    default:
+    case EmbeddingRule::adam:
       return UpdateRule::adam;
   }
+  return uses_adamw(options) ? UpdateRule::adam : UpdateRule::row_normalize;
 }
 
 // docs/theory/steps.md, statements 1 and 2; for Adam there is none.
 double bound_of(UpdateRule rule, const OptimizerOptions& options) {
   constexpr double coarse = 1.02;  // room for bfloat16's rounding; a proof covers what may be left
   const bool narrow = options.product_dtype == at::kBFloat16;
-  if (rule == UpdateRule::muon)
-    return (narrow ? coarse : 1.0) * update_bound(coefficients_named(options.ns_coefficients));
+  if (rule == UpdateRule::muon) return (narrow ? coarse : 1.0) * update_bound(options.ns_coefficients);
   return rule == UpdateRule::row_normalize ? 1.0 : std::numeric_limits<double>::infinity();
 }
 
@@ -85,11 +82,30 @@ Plan plan_rest(const Param& param, const OptimizerOptions& options) {
 
 }  // namespace
 
+const char* word(OptimizerMethod method) {
+  switch (method) {
+    case OptimizerMethod::muon:
+      return "muon";
+    case OptimizerMethod::adamw:
+      return "adamw";
+  }
+  return nullptr;
+}
+
+const char* word(EmbeddingRule rule) {
+  switch (rule) {
+    case EmbeddingRule::automatic:
+      return "auto";
+    case EmbeddingRule::row_normalize:
+      return "row_normalize";
+    case EmbeddingRule::adam:
+      return "adam";
+  }
+  return nullptr;
+}
+
 void check_options(const OptimizerOptions& options) {
   check_ranges(options);
-  uses_adamw(options);
-  embedding_rule(options);
-  coefficients_named(options.ns_coefficients);
   if (options.momentum_warmup_steps < 0 ||
       (options.momentum_start > 0.0) != (options.momentum_warmup_steps > 0)) {
     throw InputError("optimizer",

@@ -23,7 +23,7 @@ struct Plan {
   double update_bound = std::numeric_limits<double>::infinity();
 };
 
-// Throws InputError for an option out of its range or a name that is not known.
+// Throws InputError for an option out of its range.
 void check_options(const OptimizerOptions& options);
 
 // Throws InputError where the Param's tensor is none that its role could have.

@@ -7,14 +7,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/nearest.h"
 #include "bridle/error.h"
 #include "bridle/optim.h"
 
 namespace bridle {
 namespace {
-
-enum class Shape { constant, linear, cosine, stable_decay };
 
 void check(const ScheduleOptions& options, int64_t step, int64_t steps) {
   const auto in_unit_range = [](double x) { return x >= 0.0 && x <= 1.0; };
@@ -36,15 +33,15 @@ double passed(double t, double begin, double end) {
 }
 
 // What is left of the way down from 1 to 0.
-double remaining(Shape shape, const ScheduleOptions& options, double t, double n) {
-  switch (shape) {
-    case Shape::constant:
+double remaining(const ScheduleOptions& options, double t, double n) {
+  switch (options.shape) {
+    case ScheduleShape::constant:
       return 1.0;
-    case Shape::linear:
+    case ScheduleShape::linear:
       return 1.0 - passed(t, static_cast<double>(options.warmup_steps), n);
-    case Shape::cosine:
+    case ScheduleShape::cosine:
       return (1.0 + std::cos(std::numbers::pi * passed(t, static_cast<double>(options.warmup_steps), n))) / 2;
-    case Shape::stable_decay:
+    case ScheduleShape::stable_decay:
       return options.decay_share == 0.0 ? 1.0 : 1.0 - passed(t, n - options.decay_share * n, n);
   }
   throw InputError("schedule", "unknown shape");
@@ -52,12 +49,24 @@ double remaining(Shape shape, const ScheduleOptions& options, double t, double n
 
 }  // namespace
 
+const char* word(ScheduleShape shape) {
+  switch (shape) {
+    case ScheduleShape::constant:
+      return "constant";
+    case ScheduleShape::linear:
+      return "linear";
+    case ScheduleShape::cosine:
+      return "cosine";
+    case ScheduleShape::stable_decay:
+      return "stable_decay";
+  }
+  return nullptr;
+}
+
 double schedule_factor(const ScheduleOptions& options, int64_t step, int64_t steps) {
-  const auto shape = static_cast<Shape>(
-      find_word(options.shape, {"constant", "linear", "cosine", "stable_decay"}, "schedule", "shape"));
   check(options, step, steps);
   const auto t = static_cast<double>(step);
-  const double left = remaining(shape, options, t, static_cast<double>(steps));
+  const double left = remaining(options, t, static_cast<double>(steps));
   const double factor = options.final_share + (1.0 - options.final_share) * left;
   if (options.warmup_steps == 0) return factor;
   return std::min(factor, (t + 1.0) / static_cast<double>(options.warmup_steps));

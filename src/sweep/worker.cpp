@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <set>
 
 #include "base/files.h"
 #include "base/library_error.h"
+#include "base/stopwatch.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
 #include "bridle/sweep.h"
@@ -49,8 +49,8 @@ std::string number(double value) { return fmt::format("{:.6g}", value); }
 // What a finished run is worth: losses on the part that its settings keep for that, and both bounds.
 Cells measured(const fs::path& folder, const TrainSummary& summary) {
   const Run run = open_run(folder);
-  const char* split = run.options.data.held_out > 0.0 ? "held_out" : "validation";
-  Cells cells{{"split", split},
+  const Split split = run.options.data.held_out > 0.0 ? Split::held_out : Split::validation;
+  Cells cells{{"split", word(split)},
               {"loss", number(summary.validation_loss)},
               {"accuracy", number(summary.validation_accuracy)},
               {"repairs", std::to_string(summary.repairs)},
@@ -58,7 +58,7 @@ Cells measured(const fs::path& folder, const TrainSummary& summary) {
               {"seconds", number(summary.seconds)}};
   if (summary.train_loss > 0.0)
     cells["train_loss"] = number(summary.train_loss);  // unknown where nothing was left but to measure
-  if (summary.bounded) cells["log10_bound"] = number(summary.bound.lipschitz.log10());
+  if (summary.bound) cells["log10_bound"] = number(summary.bound->lipschitz.log10);
   try {
     cells["log10_paper_bound"] = number(paper_formula(*run.model, *measured_norms()).log10());
     cells["log10_coded_bound"] =
@@ -72,7 +72,7 @@ Cells measured(const fs::path& folder, const TrainSummary& summary) {
     const EvaluationResult result = evaluate(*run.model, open_run_split(run, split), paper);
     cells["paper_loss"] = number(result.loss);
     cells["paper_accuracy"] = number(result.accuracy);
-  } else if (summary.bounded) {
+  } else if (summary.bound) {
     const CertifiedPredictions result = certify_predictions(
         *run.model, open_run_split(run, split),
         {.epsilons = {kRadius}, .standardised = pixel_statistics(run), .order = {.batch_size = 1000}});
@@ -95,11 +95,10 @@ std::optional<Cells> trained(const SweepRun& run, const fs::path& folder, const 
 
 // Tells the registry how far a run is, every few seconds.
 TrainListener reporter(Registry& registry, const std::string& key) {
-  using Clock = std::chrono::steady_clock;
-  return {.progress = [&registry, key, last = Clock::time_point()](const TrainProgress& progress) mutable {
-    constexpr std::chrono::seconds pause(3);
-    if (Clock::now() - last < pause) return;
-    last = Clock::now();
+  return {.progress = [&registry, key, last = std::optional<Timer>()](const TrainProgress& progress) mutable {
+    constexpr double pause = 3.0;
+    if (last && last->seconds() < pause) return;
+    last.emplace();
     try {
       registry.set_step(key, progress.step);
     } catch (const InputError&) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/quantile.h"
 #include "base/stopwatch.h"
@@ -27,20 +26,19 @@ TrainState state_for(RunOptions options, bool random_data) {
   if (random_data) options.data.standardize = false;
   const DataSet data = random_data ? random_data_set(options) : open_data_set(options.data.name);
   const RunOptions complete = resolved(std::move(options), data);
-  TrainState state =
-      make_train_state(complete, random_data ? random_source(complete)
-                                             : open_split(data, Split::train, source_options(complete)));
+  TrainState state = make_train_state(
+      complete, make_recipe_model(complete),
+      random_data ? random_source(complete) : open_split(data, Split::train, source_options(complete)));
   state.constraints->start_();
   return state;
 }
 
 Timed timed_step_(TrainState& state) {
-  using Clock = std::chrono::steady_clock;
   Timed timed;
   state.times = &timed.parts;
-  const auto start = Clock::now();
+  const Timer timer;
   train_step_(state);
-  timed.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  timed.seconds = timer.seconds();
   state.times = nullptr;
   return timed;
 }
@@ -93,7 +91,7 @@ StepBench bench_step(const RunOptions& options, const BenchOptions& bench) {
   TrainState state = state_for(std::move(long_enough), result.random_data);
   result.options = state.options;
   for (const Param& param : state.model->params()) result.parameters += param.tensor.numel();
-  result.examples = examples_per_step(state.options);
+  result.examples = examples_per_step(state.options, state.model->shape().input);
   result.flop = flop_count(state.options, *state.model, state.constraints->params());
   const PeakFlops peak;
   for (int64_t i = 0; i < bench.warmup; ++i) train_step_(state);

@@ -10,9 +10,16 @@
 
 namespace bridle {
 
-std::vector<Role> roles_by_head(const std::string& heads) {
-  if (heads == "qkv") return {Role::query, Role::key, Role::value};
-  if (heads == "kv") return {Role::key, Role::value};
+std::vector<Role> roles_by_head(HeadBlocks heads) {
+  switch (heads) {
+    case HeadBlocks::automatic:
+    case HeadBlocks::whole:
+      break;
+    case HeadBlocks::kv:
+      return {Role::key, Role::value};
+    case HeadBlocks::qkv:
+      return {Role::query, Role::key, Role::value};
+  }
   return {};
 }
 
@@ -47,8 +54,20 @@ bool ConstraintSet::all_proved() const {
 }
 
 void ConstraintSet::start_() {
+  keep_mixtures_();
   for (Entry& entry : entries_) {
     if (entry.enforcer.constraint().uses_cap()) entry.enforcer.start_(params_[entry.param], entry.cap);
+  }
+}
+
+// α in [0, 1], and coefficients of a proved length of at most 1.
+void ConstraintSet::keep_mixtures_() {
+  const auto norms = measured_norms();
+  for (const Param& param : params_) {
+    if (param.role == Role::residual_weight) param.tensor.detach().clamp_(0.0, 1.0);
+    if (param.role != Role::mixing_weight) continue;
+    for (double room = 1e-6; norms->euclidean(param) > UpperBound(1.0); room *= 4.0)
+      param.tensor.detach().div_(norms->euclidean(param).to_double() * (1.0 + room));
   }
 }
 
@@ -59,8 +78,7 @@ std::vector<int64_t> ConstraintSet::sizes() const {
 }
 
 void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
-  for (const Param& param : params_)
-    if (param.role == Role::residual_weight) param.tensor.detach().clamp_(0.0, 1.0);
+  keep_mixtures_();
   each_apart(sizes(), [&](size_t i) {
     Entry& entry = entries_[i];
     const Param& param = params_[entry.param];

@@ -10,8 +10,8 @@
 
 namespace bridle {
 
-// Which weights constraint.heads = whole, kv or qkv constrains head by head.
-std::vector<Role> roles_by_head(const std::string& heads);
+// Which weights constraint.heads constrains head by head; none before `automatic` is resolved.
+std::vector<Role> roles_by_head(HeadBlocks heads);
 
 class ConstraintSet {
  public:
@@ -41,6 +41,7 @@ class ConstraintSet {
     bool promised;  // the method guarantees the cap for the steps that it has seen
   };
   std::vector<int64_t> sizes() const;  // of the entries' weights
+  void keep_mixtures_();
 
   std::vector<Param> params_;
   std::vector<Entry> entries_;

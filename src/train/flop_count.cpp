@@ -79,7 +79,7 @@ Work constraint_work(const Tensor& blocks, const ConstraintOptions& options) {
 
 Work muon_work(const Param& param, const OptimizerOptions& options) {
   if (plan_steps(param, 1.0, options).rule != UpdateRule::muon) return {};
-  const auto list = polynomials(coefficients_named(options.ns_coefficients));
+  const auto list = polynomials(options.ns_coefficients);
   return polynomial_work(param.block_view(), {list.begin(), list.end()},
                          options.product_dtype.value_or(param.tensor.scalar_type()));
 }
@@ -99,10 +99,10 @@ bool is_proved(const Param& param, const RunOptions& options) {
 }  // namespace
 
 FlopCount flop_count(const RunOptions& options, const Model& model, const std::vector<Param>& params) {
-  const ModelFlop each = model.flop(batch_shape(options).length);
-  const auto examples = static_cast<double>(examples_per_step(options));
+  const ModelFlop each = model.flop(batch_shape(options, model.shape().input).length);
+  const auto examples = static_cast<double>(examples_per_step(options, model.shape().input));
   FlopCount count{.forward = examples * each.forward, .backward = examples * each.backward};
-  if (options.training.precision == "bfloat16") count.bfloat16 = count.forward + count.backward;
+  if (options.training.precision == Precision::bfloat16) count.bfloat16 = count.forward + count.backward;
   for (const Param& param : params) {
     if (!is_matrix(param.role)) continue;
     const Work muon = muon_work(param, options.optimizer);

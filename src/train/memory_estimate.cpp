@@ -23,13 +23,13 @@ std::string gib(double bytes) { return fmt::format("{:.3g}", bytes / (1024.0 * 1
 
 MemoryEstimate memory_estimate(const RunOptions& options, int threads) {
   const auto model = outline(options.model.options());
-  const BatchShape batch = batch_shape(options);
+  const BatchShape batch = batch_shape(options, model->shape().input);
   const PassMemory pass = model->memory(batch, training_pass(options), threads);
   double weights = 0.0;
   for (const Param& param : model->params()) weights += kFloat * static_cast<double>(param.tensor.numel());
   return {.weights = weights,
           .gradients = (options.training.accumulate > 1 ? 2.0 : 1.0) * weights,
-          .optimizer = (options.optimizer.method == "adamw" ? 2.0 : 1.0) * weights,
+          .optimizer = (options.optimizer.method == OptimizerMethod::adamw ? 2.0 : 1.0) * weights,
           .packed = pass.packed,
           .activations = pass.activations,
           .batches = batch_bytes(model->shape(), batch)};

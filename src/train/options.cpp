@@ -2,20 +2,61 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/files.h"
-#include "base/nearest.h"
 #include "base/toml_text.h"
 #include "bridle/error.h"
-#include "certify/choose.h"
-#include "data/image_source.h"
 #include "nn/model_options.h"
-#include "train/constraint_set.h"
 
 namespace bridle {
+
+const char* word(Precision precision) {
+  switch (precision) {
+    case Precision::float32:
+      return "float32";
+    case Precision::bfloat16:
+      return "bfloat16";
+  }
+  return nullptr;
+}
+
+const char* word(HeadBlocks heads) {
+  switch (heads) {
+    case HeadBlocks::automatic:
+      return "auto";
+    case HeadBlocks::whole:
+      return "whole";
+    case HeadBlocks::kv:
+      return "kv";
+    case HeadBlocks::qkv:
+      return "qkv";
+  }
+  return nullptr;
+}
+
+const char* word(BoundFormula formula) {
+  switch (formula) {
+    case BoundFormula::sound:
+      return "sound";
+    case BoundFormula::paper:
+      return "paper";
+  }
+  return nullptr;
+}
+
+const char* word(CapRule rule) {
+  switch (rule) {
+    case CapRule::moving:
+      return "moving";
+    case CapRule::uniform:
+      return "uniform";
+    case CapRule::head:
+      return "head";
+  }
+  return nullptr;
+}
+
 namespace {
 
 Settings data_settings(DataOptions& o) {
@@ -23,7 +64,7 @@ Settings data_settings(DataOptions& o) {
       {"data.name", &o.name, "a data set, as bridle data list shows them"},
       {"data.sequence_length", &o.sequence_length, "tokens in a sequence"},
       {"data.batch_size", &o.batch_size, "sequences or images in a batch"},
-      {"data.order", &o.order, "random, shuffled or sequential"},
+      {"data.order", choice(&o.order), "random, shuffled or sequential"},
       {"data.held_out", &o.held_out, "share of the training part that is kept back, to choose settings by"},
       {"data.token_noise", &o.token_noise,
        "text: share of tokens that training reads wrongly, against overfitting"},
@@ -35,20 +76,20 @@ Settings data_settings(DataOptions& o) {
 
 Settings optimizer_settings(OptimizerOptions& o) {
   return {
-      {"optimizer.method", &o.method, "muon or adamw, for matrices"},
+      {"optimizer.method", choice(&o.method), "muon or adamw, for matrices"},
       {"optimizer.lr", &o.lr, "learning rate, before schedule and shares"},
       {"optimizer.weight_decay", &o.weight_decay, "λ of W ← (1 − λη)W"},
       {"optimizer.momentum", &o.momentum, "of Muon and of row-normalised embeddings"},
       {"optimizer.momentum_start", &o.momentum_start, "momentum grows from here; 0: it does not"},
       {"optimizer.momentum_warmup_steps", &o.momentum_warmup_steps, "over so many steps"},
       {"optimizer.nesterov", &o.nesterov, "Nesterov's momentum"},
-      {"optimizer.ns_coefficients", &o.ns_coefficients, "six_step, five_step or classic"},
+      {"optimizer.ns_coefficients", choice(&o.ns_coefficients), "six_step, five_step or classic"},
       {"optimizer.beta1", &o.beta1, "Adam's"},
       {"optimizer.beta2", &o.beta2, "Adam's"},
       {"optimizer.eps", &o.eps, "Adam's"},
       {"optimizer.bias_correction", &o.bias_correction, "true: PyTorch's Adam; false: the paper's"},
       {"optimizer.adam_lr", &o.adam_lr, "of position biases, gains and biases under muon"},
-      {"optimizer.embedding", &o.embedding, "row_normalize or adam; auto: the first under muon"},
+      {"optimizer.embedding", choice(&o.embedding), "row_normalize or adam; auto: the first under muon"},
       {"optimizer.inflation_limit", &o.inflation_limit, "row_normalize: a row is multiplied by at most this"},
       {"optimizer.embedding_lr", &o.embedding_lr, "0: lr with its share"},
       {"optimizer.head_lr", &o.head_lr, "0: lr with its share"},
@@ -56,12 +97,12 @@ Settings optimizer_settings(OptimizerOptions& o) {
       {"optimizer.blocks_mass", &o.mass.blocks_mass, "of all weights in blocks together"},
       {"optimizer.embedding_mass", &o.mass.embedding_mass, "of the embedding"},
       {"optimizer.head_mass", &o.mass.head_mass, "of the head"},
-      {"optimizer.residual_sensitivity", &o.mass.residual_sensitivity, "1, 2 or literal"},
+      {"optimizer.residual_sensitivity", choice(&o.mass.residual_sensitivity), "1, 2 or literal"},
       {"optimizer.gradient_clip", &o.gradient_clip, "norm of all gradients together; 0: off"}};
 }
 
 Settings schedule_settings(ScheduleOptions& o) {
-  return {{"schedule.shape", &o.shape, "constant, linear, cosine or stable_decay"},
+  return {{"schedule.shape", choice(&o.shape), "constant, linear, cosine or stable_decay"},
           {"schedule.warmup_steps", &o.warmup_steps, "steps over which the rate grows first"},
           {"schedule.decay_share", &o.decay_share, "stable_decay: the last part of all steps"},
           {"schedule.final_share", &o.final_share, "what the rate falls to"}};
@@ -70,12 +111,13 @@ Settings schedule_settings(ScheduleOptions& o) {
 Settings constraint_settings(ConstraintSettings& o) {
   return {{"constraint.method", &o.options.method, "see docs/theory/constraints.md"},
           {"constraint.sigma_max", &o.sigma_max, "cap of the RMS→RMS norm"},
-          {"constraint.heads", &o.heads,
+          {"constraint.heads", choice(&o.heads),
            "constrained head by head: whole (none), kv, qkv; auto: kv with a budget"},
           {"constraint.lipschitz", &o.lipschitz,
            "budget, kept at every step (--lipschitz); 0: sigma_max instead"},
-          {"constraint.formula", &o.formula, "of a budget: sound; or paper, to compare with it: no bound"},
-          {"constraint.caps", &o.caps, "with a budget: moving, or uniform"},
+          {"constraint.formula", choice(&o.formula),
+           "of a budget: sound; or paper, to compare with it: no bound"},
+          {"constraint.caps", choice(&o.caps), "with a budget: moving, uniform, or head: 1 for all but the head"},
           {"constraint.cap_rate", &o.cap_rate, "moving: the most that the logarithm of a cap moves at once"},
           {"constraint.choose", &o.choose,
            "with a budget: keys of the model that it may set, or all (docs/training.md)"},
@@ -91,112 +133,12 @@ Settings constraint_settings(ConstraintSettings& o) {
 Settings training_settings(TrainingOptions& o) {
   return {{"training.steps", &o.steps, "optimizer steps"},
           {"training.seed", &o.seed, "of weights, order, labels, dropout, token noise and moved images"},
-          {"training.precision", &o.precision, "float32, or bfloat16 with float32 master weights"},
+          {"training.precision", choice(&o.precision), "float32, or bfloat16 with float32 master weights"},
           {"training.accumulate", &o.accumulate, "batches a step"},
           {"training.margin", &o.margin, "taken off the right logit in the loss: larger certified radii"},
           {"training.log_every", &o.log_every, "steps between lines of metrics.jsonl"},
           {"training.evaluate_every", &o.evaluate_every, "steps; 0: at the end only"},
           {"training.checkpoint_every", &o.checkpoint_every, "steps; 0: at the end only"}};
-}
-
-// The largest RMS that standardised pixels can have: every one of them at the end of [0, 1] that is farther from its
-// channel's mean; a little more, for rounding in float32.
-double standardized_bound(const DataSet& data) {
-  const ChannelStatistics statistics = channel_statistics(ImageFiles(data.train));
-  double squares = 0.0;
-  for (size_t channel = 0; channel < 3; ++channel) {
-    const double mean = statistics.mean.at(channel);
-    const double farthest = std::max(mean, 1.0 - mean) / statistics.deviation.at(channel);
-    squares += farthest * farthest;
-  }
-  return std::sqrt(squares / 3.0) * (1.0 + 1e-5);
-}
-
-void check_one_of(const char* key, const std::string& value, const std::vector<std::string>& allowed) {
-  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
-  const std::string meant = nearest_word(value, allowed);
-  throw InputError("settings", fmt::format("{} = '{}' is not known{}", key, value,
-                                           meant.empty() ? "" : "; did you mean '" + meant + "'?"));
-}
-
-void check_at_least(const char* key, int64_t value, int64_t least) {
-  if (value < least)
-    throw InputError("settings", fmt::format("{} = {}; it must be at least {}", key, value, least));
-}
-
-void fit_(MlpOptions& model, const DataOptions& options, const DataSet& data) {
-  if (model.layer_sizes.empty()) {
-    model.layer_sizes = {3072};
-    model.layer_sizes.insert(model.layer_sizes.end(), model.hidden_sizes.begin(), model.hidden_sizes.end());
-    model.layer_sizes.push_back(data.outputs);
-  }
-  if (model.layer_sizes.front() != 3072 || model.layer_sizes.back() != data.outputs)
-    throw InputError(
-        "settings", fmt::format("model.layer_sizes go from {} to {}; the data has 3072 pixels and {} classes",
-                                model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
-  model.input_bound = options.standardize ? standardized_bound(data) : 1.0;
-}
-
-void fit_(TransformerOptions& model, const DataOptions& options, const DataSet& data) {
-  if (model.vocab_size == 0) model.vocab_size = data.outputs;
-  if (model.real_vocab_size == 0) model.real_vocab_size = data.outputs;
-  if (model.vocab_size < data.outputs || model.real_vocab_size != data.outputs)
-    throw InputError(
-        "settings",
-        fmt::format("model.vocab_size = {} and real_vocab_size = {} do not fit the data's {} tokens; leave "
-                    "them out, or pad vocab_size alone",
-                    model.vocab_size, model.real_vocab_size, data.outputs));
-  if (model.max_position_embeddings == 0) model.max_position_embeddings = options.sequence_length;
-  if (model.max_position_embeddings < options.sequence_length)
-    throw InputError(
-        "settings",
-        fmt::format(
-            "model.max_position_embeddings must be at least data.sequence_length = {}, got {}; leave it out",
-            options.sequence_length, model.max_position_embeddings));
-}
-
-void check_range(const char* key, bool good, double value, const char* range) {
-  if (!good) throw InputError("settings", fmt::format("{} = {}; it {}", key, value, range));
-}
-
-// A budget constrains keys and values head by head unless told otherwise, and proves every step.
-void resolve_constraint_(RunOptions& options) {
-  ConstraintSettings& c = options.constraint;
-  const bool budget = c.lipschitz != 0.0;
-  check_range("constraint.lipschitz", c.lipschitz >= 0.0 && std::isfinite(c.lipschitz), c.lipschitz,
-              "is a positive number, or 0 for no budget");
-  check_one_of("constraint.formula", c.formula, {"sound", "paper"});
-  if (c.heads == "auto") c.heads = budget && c.formula == "sound" ? "kv" : "whole";
-  if (budget && c.formula == "paper" && c.heads != "whole")
-    throw InputError(
-        "settings",
-        fmt::format(
-            "constraint.heads = '{}' with constraint.formula = 'paper': the formula knows norms of whole "
-            "matrices only; use whole",
-            c.heads));
-  check_one_of("constraint.heads", c.heads, {"whole", "kv", "qkv"});
-  check_one_of("constraint.caps", c.caps, {"moving", "uniform"});
-  const auto method =
-      make_constraint(c.options);  // throws, naming the nearest, where there is no such method
-  check_range("constraint.sigma_max", c.sigma_max > 0.0 && std::isfinite(c.sigma_max), c.sigma_max,
-              "must be positive");
-  check_range("constraint.embedding_cap", c.embedding_cap >= 0.0, c.embedding_cap,
-              "is positive, or 0 for none");
-  check_range("constraint.cap_rate", c.cap_rate > 0.0 && c.cap_rate <= 0.5, c.cap_rate,
-              "is positive and at most 0.5");
-  check_at_least("constraint.move_every", c.move_every, 1);
-  check_at_least("constraint.prove_every", c.prove_every, 1);
-  if (options.optimizer.method != "muon" && method->needs_update_bound())
-    throw InputError("settings", fmt::format("constraint.method = '{}' needs updates of known norm, which "
-                                             "optimizer.method = '{}' does not have; use "
-                                             "muon, or a constraint such as normalize",
-                                             c.options.method, options.optimizer.method));
-  if (budget && !method->uses_cap())
-    throw InputError("settings",
-                     fmt::format("constraint.method = '{}' has no cap to keep a budget with; use soft_cap or "
-                                 "another that has",
-                                 c.options.method));
-  if (budget) c.prove_every = 1;
 }
 
 }  // namespace
@@ -218,10 +160,23 @@ RunOptions read_recipe(const std::filesystem::path& path, const std::vector<std:
   return options;
 }
 
-RunOptions read_config(const std::filesystem::path& path, const std::vector<std::string>& set) {
-  RunOptions options;
-  const Settings settings = run_settings(options);
-  const std::set<std::string> named = read_toml(settings, read_file(path, kTomlLargestText), path.string());
+namespace {
+
+// What a model and data that a program has made take the place of.
+bool is_of_recipe(const std::string& key) {
+  static const std::set<std::string> of_data_set{"data.name", "data.held_out", "data.standardize",
+                                                 "data.random_labels"};
+  return key.starts_with("model.") || of_data_set.contains(key);
+}
+
+Settings settings_without_recipe(RunOptions& options) {
+  Settings settings = run_settings(options);
+  std::erase_if(settings, [](const Setting& setting) { return is_of_recipe(setting.key); });
+  return settings;
+}
+
+void refuse_missing(const Settings& settings, const std::set<std::string>& named,
+                    const std::filesystem::path& path) {
   std::vector<const Setting*> missing;
   for (const Setting& setting : settings)
     if (!named.contains(setting.key)) missing.push_back(&setting);
@@ -236,8 +191,38 @@ RunOptions read_config(const std::filesystem::path& path, const std::vector<std:
                     "its section: {}",
                     path.string(), missing.size(), lines));
   }
+}
+
+}  // namespace
+
+RunOptions read_config(const std::filesystem::path& path, const std::vector<std::string>& set) {
+  RunOptions options;
+  const Settings settings = run_settings(options);
+  const std::set<std::string> named = read_toml(settings, read_file(path, kTomlLargestText), path.string());
+  if (!named.empty() && !named.contains("data.name"))
+    throw InputError("settings",
+                     fmt::format("{} is of a run whose model and data a program has made: only that program "
+                                 "can go on with it, by Trainer::resume with its TrainerParts",
+                                 path.string()));
+  refuse_missing(settings, named, path);
   for (const std::string& assignment : set) set_value(settings, assignment);
   return options;
+}
+
+RunOptions read_config_without_recipe(const std::filesystem::path& path) {
+  RunOptions options;
+  const std::set<std::string> named =
+      read_toml(run_settings(options), read_file(path, kTomlLargestText), path.string());
+  if (named.contains("data.name"))
+    throw InputError("settings",
+                     fmt::format("{} is of a recipe's run: resume it without TrainerParts", path.string()));
+  refuse_missing(settings_without_recipe(options), named, path);
+  return options;
+}
+
+std::string config_without_recipe(const RunOptions& options) {
+  RunOptions copy = options;
+  return to_toml(settings_without_recipe(copy));
 }
 
 std::string differing_settings(RunOptions first, RunOptions second) {
@@ -277,50 +262,6 @@ std::string recipe_keys() {
   for (const Setting& setting : run_settings(defaults))
     text += fmt::format("{:<34}{:<18}{}\n", setting.key, value_text(setting), setting.help);
   return text;
-}
-
-Order order_named(const std::string& name) {
-  check_one_of("data.order", name, {"random", "shuffled", "sequential"});
-  return name == "random" ? Order::random : name == "shuffled" ? Order::shuffled : Order::sequential;
-}
-
-RunOptions resolved(RunOptions options, const DataSet& data) {
-  const bool images = data.kind == DataKind::images;
-  if (images != (options.model.input() == InputKind::vectors))
-    throw InputError("settings",
-                     fmt::format("model.kind = '{}' does not fit the data set '{}', which holds {}",
-                                 word(options.model.kind), data.name, images ? "images" : "tokens"));
-  if (!images && options.model.mlp.activation != MlpOptions{}.activation)
-    throw InputError("settings",
-                     fmt::format("model.mlp_activation = '{}' is for model.kind = 'mlp'; a transformer's "
-                                 "activation is model.hidden_act",
-                                 word(options.model.mlp.activation)));
-  options.model.visit([&](auto& own) { fit_(own, options.data, data); });
-  resolve_constraint_(options);
-  if (options.constraint.lipschitz != 0.0)
-    options.model = chosen_for_budget(options.model, options.constraint.choose);
-  options.model.visit([](auto& own) { own = std::get<std::decay_t<decltype(own)>>(resolved(own)); });
-  options.constraint.choose.clear();  // done: a later version may choose more
-  order_named(options.data.order);
-  const double noise = options.data.token_noise;
-  check_range("data.token_noise", noise >= 0.0 && noise < 1.0, noise, "is a share, at least 0 and below 1");
-  if (images && noise > 0.0)
-    throw InputError("settings", fmt::format("data.token_noise = {}; images have no tokens", noise));
-  const int64_t shift = options.data.shift;
-  check_range("data.shift", shift >= 0 && shift < 32, static_cast<double>(shift),
-              "is a number of pixels, from 0 to 31");
-  if (!images && (shift > 0 || options.data.mirror))
-    throw InputError("settings", "data.mirror and data.shift are for images; there are tokens here");
-  check_one_of("training.precision", options.training.precision, {"float32", "bfloat16"});
-  check_at_least("training.steps", options.training.steps, 1);
-  check_at_least("training.accumulate", options.training.accumulate, 1);
-  check_range("training.margin", options.training.margin >= 0.0 && std::isfinite(options.training.margin),
-              options.training.margin, "a number, 0 or more");
-  check_at_least("training.log_every", options.training.log_every, 1);
-  check_at_least("training.evaluate_every", options.training.evaluate_every, 0);
-  check_at_least("training.checkpoint_every", options.training.checkpoint_every, 0);
-  schedule_factor(options.schedule, 0, options.training.steps);
-  return options;
 }
 
 }  // namespace bridle

@@ -44,9 +44,7 @@ Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model) 
   return run;
 }
 
-std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& split) {
-  if (split != "train" && split != "validation" && split != "held_out")
-    throw InputError("run", fmt::format("split '{}'; it is one of train, validation, held_out", split));
+std::shared_ptr<const Source> open_run_split(const Run& run, Split split) {
   const DataSet data = open_data_set(run.options.data.name);
   const ModelShape shape = run.model->shape();
   if ((data.kind == DataKind::images) != (shape.input == InputKind::vectors))
@@ -60,11 +58,7 @@ std::shared_ptr<const Source> open_run_split(const Run& run, const std::string& 
   if (data.kind == DataKind::tokens && data.outputs > shape.outputs)
     throw InputError("run", fmt::format("'{}' has token ids up to {}, and the model of {} knows {} tokens",
                                         data.name, data.outputs - 1, run.folder.string(), shape.outputs));
-  return open_split(data,
-                    split == "train"        ? Split::train
-                    : split == "validation" ? Split::validation
-                                            : Split::held_out,
-                    source_options(run.options));
+  return open_split(data, split, source_options(run.options));
 }
 
 std::optional<ChannelStatistics> pixel_statistics(const Run& run) {

@@ -36,7 +36,7 @@ std::shared_ptr<const Source> split_of(const Run& run, bool is_run, std::string&
     return nullptr;
   }
   try {
-    return open_run_split(run, "validation");
+    return open_run_split(run, Split::validation);
   } catch (const InputError& error) {
     trouble = error.what();
     return nullptr;
@@ -53,9 +53,9 @@ SealResult seal_run(const fs::path& folder, const fs::path& out, std::optional<d
   ConstraintSettings settings = run.options.constraint;
   if (lipschitz && !(*lipschitz > 0.0 && std::isfinite(*lipschitz)))
     throw InputError("seal", fmt::format("--lipschitz {}; it is a positive number", *lipschitz));
-  const double own = settings.formula == "sound" ? settings.lipschitz : 0.0;
+  const double own = settings.formula == BoundFormula::sound ? settings.lipschitz : 0.0;
   const double budget = lipschitz.value_or(own);
-  if (!is_run) settings.heads = "kv";
+  if (!is_run) settings.heads = HeadBlocks::kv;
   if (!is_run && budget == 0.0)
     throw InputError("seal", fmt::format("{} is not a run, so it has no caps; name a bound with --lipschitz",
                                          folder.string()));

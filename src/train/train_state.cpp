@@ -2,8 +2,11 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include "base/available_memory.h"
+#include "bridle/error.h"
+#include "io/run_directory.h"
 #include "train/memory_estimate.h"
 #include "train/options.h"
 
@@ -15,16 +18,27 @@ std::unique_ptr<Budget> make_budget(const Model& model, const std::vector<Param>
   if (settings.lipschitz == 0.0) return nullptr;
   return std::make_unique<Budget>(model, params,
                                   BudgetOptions{.lipschitz = settings.lipschitz,
-                                                .papers = settings.formula == "paper",
-                                                .moving = settings.caps == "moving",
+                                                .papers = settings.formula == BoundFormula::paper,
+                                                .moving = settings.caps == CapRule::moving,
+                                                .head_only = settings.caps == CapRule::head,
                                                 .rate = settings.cap_rate,
                                                 .embedding_cap = settings.embedding_cap});
+}
+
+at::ScalarType dtype_of(Precision precision) {
+  switch (precision) {
+    case Precision::float32:
+      break;
+    case Precision::bfloat16:
+      return at::kBFloat16;
+  }
+  return at::kFloat;
 }
 
 }  // namespace
 
 Pass training_pass(const RunOptions& options) {
-  return {.dtype = options.training.precision == "bfloat16" ? at::kBFloat16 : at::kFloat,
+  return {.dtype = dtype_of(options.training.precision),
           .training = true,
           .margin = options.training.margin,
           .dropout = {.seed = options.training.seed, .stream = Stream::dropout}};
@@ -37,17 +51,22 @@ Pass TrainState::pass() const {
   return pass;
 }
 
-TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Source> train) {
+std::unique_ptr<Model> make_recipe_model(const RunOptions& options) {
   if (const auto available = available_memory()) check_memory(options, at::get_num_threads(), *available);
+  return make_model(options.model.options(), options.training.seed);
+}
+
+TrainState make_train_state(const RunOptions& options, std::unique_ptr<Model> model,
+                            std::shared_ptr<const Source> train) {
   TrainState state;
   state.options = options;
-  if (options.training.precision == "bfloat16") {
+  if (options.training.precision == Precision::bfloat16) {
     state.options.optimizer.product_dtype = at::kBFloat16;
     if (options.constraint.lipschitz ==
         0.0)  // a budget's caps are too dear to leave room for coarse products
       state.options.constraint.options.product_dtype = at::kBFloat16;
   }
-  state.model = make_model(options.model.options(), options.training.seed);
+  state.model = std::move(model);
   state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint);
   const std::vector<Param>& params = state.constraints->params();
   state.budget = make_budget(*state.model, params, options.constraint);
@@ -55,7 +74,7 @@ TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Sou
   if (state.budget) use_caps_(state);
   state.loader =
       std::make_unique<Loader>(std::move(train), LoaderOptions{.batch_size = options.data.batch_size,
-                                                               .order = order_named(options.data.order),
+                                                               .order = options.data.order,
                                                                .seed = options.training.seed});
   return state;
 }
@@ -72,13 +91,58 @@ void use_caps_(TrainState& state, const std::vector<double>& factors) {
   state.optimizer->set_rate_factors(std::move(rates));
 }
 
-BatchShape batch_shape(const RunOptions& options) {
-  return {.size = options.data.batch_size,
-          .length = options.model.input() == InputKind::tokens ? options.data.sequence_length : 1};
+Checkpoint checkpoint_of(const TrainState& state) {
+  Checkpoint checkpoint{.step = state.step,
+                        .loader_position = state.loader->position(),
+                        .repairs = state.constraints->repairs()};
+  auto& tensors = checkpoint.tensors.tensors;
+  for (const Param& param : state.model->params())
+    tensors.emplace_back("model/" + param.name, param.tensor.detach());
+  const auto add = [&tensors](const std::string& part, const std::map<std::string, at::Tensor>& kept) {
+    for (const auto& [name, tensor] : kept) tensors.emplace_back(part + name, tensor);
+  };
+  add("optimizer/", state.optimizer->state());
+  add("constraint/", state.constraints->state());
+  if (state.budget) add("budget/", state.budget->state());
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.isfinite().all().item<bool>())
+      throw NumericError("train", fmt::format("{} is not finite at step {}; the last good checkpoint is kept",
+                                              name, state.step));
+  }
+  return checkpoint;
 }
 
-int64_t examples_per_step(const RunOptions& options) {
-  const BatchShape batch = batch_shape(options);
+void restore_(TrainState& state, const Checkpoint& checkpoint) {
+  std::vector<std::pair<std::string, at::Tensor>> weights;
+  std::map<std::string, std::map<std::string, at::Tensor>> parts;
+  for (const auto& [name, tensor] : checkpoint.tensors.tensors) {
+    const size_t slash = name.find('/');
+    const std::string part = name.substr(0, slash), own = name.substr(slash + 1);
+    if (part == "model")
+      weights.emplace_back(own, tensor);
+    else
+      parts[part][own] = tensor;
+  }
+  load_weights_(*state.model, weights, "checkpoint");
+  state.optimizer->set_state(parts["optimizer"]);
+  state.constraints->set_state(parts["constraint"], checkpoint.repairs);
+  if (state.budget) {
+    state.budget->set_state(parts["budget"]);
+    use_caps_(state);
+    if (!state.constraints->all_proved())
+      throw InputError("train", "the checkpoint's weights are outside its caps: it is damaged");
+  }
+  state.loader->seek(checkpoint.loader_position);
+  state.step = checkpoint.step;
+}
+
+BatchShape batch_shape(const RunOptions& options, InputKind input) {
+  return {.size = options.data.batch_size,
+          .length = input == InputKind::tokens ? options.data.sequence_length : 1};
+}
+
+int64_t examples_per_step(const RunOptions& options, InputKind input) {
+  const BatchShape batch = batch_shape(options, input);
   return options.training.accumulate * batch.size * batch.length;
 }
 

@@ -6,6 +6,7 @@
 #include "bridle/loader.h"
 #include "bridle/train.h"
 #include "certify/budget.h"
+#include "train/checkpoint.h"
 #include "train/constraint_set.h"
 
 namespace bridle {
@@ -33,17 +34,26 @@ struct TrainState {
   Pass pass() const;  // of the step to come
 };
 
-// At step 0, with initial weights as the model makes them: ConstraintSet::start_ or a checkpoint comes next. The options
-// are resolved ones; those of the state also say in which precision the optimizer multiplies. Throws InputError, before anything
-// is allocated, where memory_estimate.h says that it cannot fit.
-TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Source> train);
+// The model of resolved options, with initial weights. Throws InputError, before anything is allocated, where memory_estimate.h says
+// that training it cannot fit.
+std::unique_ptr<Model> make_recipe_model(const RunOptions& options);
+
+// At step 0, with the model's weights as they are: ConstraintSet::start_ or restore_ comes next. The options are resolved ones; those
+// of the state also say in which precision the optimizer multiplies.
+TrainState make_train_state(const RunOptions& options, std::unique_ptr<Model> model,
+                            std::shared_ptr<const Source> train);
+
+// All of the state that outlives the process, and back. Throw NumericError where a tensor is not finite, InputError where
+// a checkpoint is of another model or its weights are outside its caps.
+Checkpoint checkpoint_of(const TrainState& state);
+void restore_(TrainState& state, const Checkpoint& checkpoint);
 
 // The budget's caps become those of the constraints, and steps are relative to them. `factors` scale the weights, which
 // were inside the old caps, into the new ones.
 void use_caps_(TrainState& state, const std::vector<double>& factors = {});
 
-BatchShape batch_shape(const RunOptions& options);
-Pass training_pass(const RunOptions& options);         // of step 0
-int64_t examples_per_step(const RunOptions& options);  // tokens, or images
+BatchShape batch_shape(const RunOptions& options, InputKind input);
+Pass training_pass(const RunOptions& options);                          // of step 0
+int64_t examples_per_step(const RunOptions& options, InputKind input);  // tokens, or images
 
 }  // namespace bridle

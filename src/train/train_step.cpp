@@ -27,13 +27,17 @@ Batch next_batch(TrainState& state, int64_t which) {
   return batch;
 }
 
-// The mean over `accumulate` batches; none where `stop` became true before the last of them.
+// The mean over `accumulate` batches; none, with the loader back where it was, where `stop` became true before the last of them.
 std::optional<LossAndGradients> accumulated(TrainState& state, const std::atomic<bool>* stop) {
+  const int64_t position = state.loader->position();
   Pass pass = state.pass();
   LossAndGradients total = loss_and_gradients(*state.model, next_batch(state, 0), pass);
   const int64_t batches = state.options.training.accumulate;
   for (int64_t i = 1; i < batches; ++i) {
-    if (stop != nullptr && stop->load()) return std::nullopt;
+    if (stop != nullptr && stop->load()) {
+      state.loader->seek(position);
+      return std::nullopt;
+    }
     const LossAndGradients more = loss_and_gradients(*state.model, next_batch(state, i), pass);
     total.loss += more.loss;
     total.accuracy += more.accuracy;
@@ -45,24 +49,23 @@ std::optional<LossAndGradients> accumulated(TrainState& state, const std::atomic
   return LossAndGradients{total.loss / count, total.accuracy / count, std::move(total.gradients)};
 }
 
+void require_finite(double loss, int64_t step) {
+  if (!std::isfinite(loss))
+    throw NumericError(
+        "train", fmt::format("the loss is {} at step {}; lower optimizer.lr or constrain more", loss, step));
+}
+
 }  // namespace
 
 std::optional<StepResult> train_step_(TrainState& state, const std::atomic<bool>* stop) {
   const double factor = schedule_factor(state.options.schedule, state.step, state.options.training.steps);
-  const int64_t position = state.loader->position();
-  const auto gradients = accumulated(state, stop);
-  if (!gradients) {
-    state.loader->seek(position);
-    return std::nullopt;
-  }
-  const LossAndGradients& result = *gradients;
-  if (!std::isfinite(result.loss))
-    throw NumericError("train", fmt::format("the loss is {} at step {}; lower optimizer.lr or constrain more",
-                                            result.loss, state.step));
+  const auto result = accumulated(state, stop);
+  if (!result) return std::nullopt;
+  require_finite(result->loss, state.step);
   Stopwatch watch(state.times);
-  if (state.budget) state.budget->observe(result.gradients);
+  if (state.budget) state.budget->observe(result->gradients);
   watch.lap(&StepTimes::constraint);
-  const std::vector<StepInfo> steps = state.optimizer->step_(result.gradients, factor, state.step);
+  const std::vector<StepInfo> steps = state.optimizer->step_(result->gradients, factor, state.step);
   watch.lap(&StepTimes::optimizer);
   state.constraints->enforce_(steps);
   ++state.step;
@@ -71,7 +74,7 @@ std::optional<StepResult> train_step_(TrainState& state, const std::atomic<bool>
   watch.lap(&StepTimes::constraint);
   if (state.step % state.options.constraint.prove_every == 0) state.constraints->prove_and_repair_();
   watch.lap(&StepTimes::proof);
-  return StepResult{result.loss, result.accuracy, state.options.optimizer.lr * factor};
+  return StepResult{result->loss, result->accuracy, state.options.optimizer.lr * factor};
 }
 
 }  // namespace bridle

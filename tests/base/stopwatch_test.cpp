@@ -12,6 +12,18 @@ struct Times {
   double second = 0.0;
 };
 
+TEST(Timer, CountsFromItsStartOrItsLastLap) {
+  Timer timer;
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_GE(timer.seconds(), 0.002);
+  EXPECT_GE(timer.lap(), 0.002);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const double before = timer.seconds();
+  EXPECT_GE(before, 0.002);
+  timer.restart();
+  EXPECT_GE(timer.seconds(), 0.0);
+}
+
 TEST(Stopwatch, AddsEachLapToItsPart) {
   Times times;
   Stopwatch watch(&times);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "file_support.h"
+
 namespace bridle {
 namespace {
 
@@ -24,6 +26,13 @@ TEST(Words, ListTheValuesOfAnEnum) {
 TEST(Words, AreReadAsTheyAreWritten) {
   EXPECT_EQ(value_of<Size>("large"), Size::large);
   for (const char* other : {"", "Large", "large ", "medium"}) EXPECT_EQ(value_of<Size>(other), std::nullopt);
+}
+
+TEST(Words, AreParsedOrAnErrorListsThemAll) {
+  EXPECT_EQ(parse_word<Size>("small", "op", "--size"), Size::small);
+  EXPECT_ERROR(parse_word<Size>("medium", "op", "--size"), InputError,
+               "[op] --size must be one of small, large, got 'medium'");
+  EXPECT_THROW((parse_word<Size, UsageError>("", "op", "--size")), UsageError);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "io/metrics.h"
 
+#include <limits>
+
 #include "base/files.h"
 #include "bridle/error.h"
 #include "file_support.h"
@@ -9,22 +11,40 @@ namespace {
 
 using test::TemporaryFolder;
 
-TEST(Metrics, AreAppendedAndCutWhereARunGoesOn) {
+TEST(JsonLines, AreAppendedAndCutWhereARunGoesOn) {
   const TemporaryFolder folder;
   int64_t kept = 0;
   {
-    MetricsFile metrics(folder / "m", 0);
-    metrics.append("{\"step\":1}");
-    kept = metrics.size();
-    metrics.append("{\"step\":2}");
+    JsonLines lines(folder / "m", 0);
+    lines.write({.step = 1});
+    kept = lines.size();
+    lines.write({.step = 2});
   }
   EXPECT_EQ(read_file(folder / "m"), "{\"step\":1}\n{\"step\":2}\n");
-  MetricsFile metrics(folder / "m", kept);
+  JsonLines lines(folder / "m", kept);
   EXPECT_EQ(read_file(folder / "m"),
             "{\"step\":1}\n");  // at once, not when new lines happen to cover the old ones
-  metrics.append("{\"step\":3}");
+  lines.write({.step = 3});
+  lines.sync();
   EXPECT_EQ(read_file(folder / "m"), "{\"step\":1}\n{\"step\":3}\n");
-  EXPECT_ERROR(MetricsFile(folder / "m", 1000), InputError, "shorter than when the checkpoint was written");
+  EXPECT_ERROR(JsonLines(folder / "m", 1000), InputError, "shorter than when the checkpoint was written");
+}
+
+TEST(JsonLines, KeepTheOrderOfARecordAndHaveNullForWhatIsNotFinite) {
+  const TemporaryFolder folder;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  JsonLines lines(folder / "m", 0);
+  lines.write({.step = 10,
+               .metrics = {{"loss", 0.1},
+                           {"repairs", int64_t{0}},
+                           {"norms", Metric::PerWeight{{"z.weight", 1.5}, {"a.weight", infinity}}},
+                           {"caps", Metric::PerWeight{}},
+                           {"rate", 1200.0},
+                           {"lipschitz", infinity},
+                           {"accuracy", std::numeric_limits<double>::quiet_NaN()}}});
+  EXPECT_EQ(read_file(folder / "m"),
+            "{\"step\":10,\"loss\":0.1,\"repairs\":0,\"norms\":{\"z.weight\":1.5,\"a.weight\":null},"
+            "\"caps\":{},\"rate\":1200.0,\"lipschitz\":null,\"accuracy\":null}\n");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST(ModelFiles, AreReadBackExactly) {
     const auto model = make_model(options, 3);
     write_model(*model, folder, {{"note", "kept"}});
     const auto copy = read_model(folder);
-    EXPECT_EQ(config_of(copy->options()), config_of(model->options()));
+    EXPECT_EQ(config_of(copy->options().value()), config_of(model->options().value()));
     ASSERT_EQ(copy->params().size(), model->params().size());
     for (size_t i = 0; i < copy->params().size(); ++i)
       EXPECT_TRUE(copy->params()[i].tensor.equal(model->params()[i].tensor));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/words.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "support.h"
@@ -57,11 +58,11 @@ TEST(UpdateBound, IsTheSupremumOfTheCompositionRoundedUp) {
   }
 }
 
-TEST(CoefficientsNamed, KnowsEveryListByItsName) {
-  EXPECT_EQ(coefficients_named("six_step"), Coefficients::six_step);
-  EXPECT_EQ(coefficients_named("five_step"), Coefficients::five_step);
-  EXPECT_EQ(coefficients_named("classic"), Coefficients::classic);
-  EXPECT_THROW(coefficients_named("clasic"), InputError);
+TEST(Coefficients, HaveAWordEach) {
+  EXPECT_EQ(value_of<Coefficients>("six_step"), Coefficients::six_step);
+  EXPECT_EQ(value_of<Coefficients>("five_step"), Coefficients::five_step);
+  EXPECT_EQ(value_of<Coefficients>("classic"), Coefficients::classic);
+  EXPECT_EQ(value_of<Coefficients>("clasic"), std::nullopt);
 }
 
 TEST(Orthogonalize, AppliesItsListToTheNormalisedSingularValues) {

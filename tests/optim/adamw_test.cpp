@@ -51,7 +51,7 @@ TEST(AdamW, WithBiasCorrectionAndWithoutMassIsTorchsAdamW) {
   const Tensor matrix = numbers({3, 4}, 3, 1), bias = numbers({4}, 5, 2);
   Optimizer optimizer(
       {{.name = "matrix", .tensor = matrix}, {.name = "bias", .tensor = bias, .role = Role::bias}},
-      {.method = "adamw",
+      {.method = OptimizerMethod::adamw,
        .lr = 0.05,
        .weight_decay = 0.3,
        .eps = 1e-8,
@@ -59,7 +59,7 @@ TEST(AdamW, WithBiasCorrectionAndWithoutMassIsTorchsAdamW) {
        .mass = {.use = false}});
   for (int64_t t = 0; t < 10; ++t) {
     const std::vector<Tensor> gradients = {numbers({3, 4}, 7, 13 * t), numbers({4}, 2, 3 * t)};
-    optimizer.step_(gradients, schedule_factor({.shape = "linear"}, t, 10), t);
+    optimizer.step_(gradients, schedule_factor({.shape = ScheduleShape::linear}, t, 10), t);
   }
   EXPECT_LT(largest_difference(matrix.view({-1}), at::tensor(at::ArrayRef<double>(golden::kAdamwMatrix))),
             1e-14);

@@ -73,7 +73,7 @@ TEST(Optimizer, UsesNesterovWarmUpAndTheNamedCoefficients) {
                                                      .momentum_start = 0.25,
                                                      .momentum_warmup_steps = 2,
                                                      .nesterov = true,
-                                                     .ns_coefficients = "five_step"});
+                                                     .ns_coefficients = Coefficients::five_step});
   const Tensor h = test::normal({4, 4}, 3);
   optimizer.step_({&g, 1}, 0.0, 0);
   EXPECT_EQ(w.abs().max().item<double>(), 0.0);
@@ -102,8 +102,9 @@ TEST(Optimizer, AnEmbeddingsRowsMoveByTheRateAtMost) {
 
 TEST(Optimizer, AdamwStepsByTheRateAndDecaysByItsShare) {
   const Tensor a = at::full({2, 2}, 1.0, at::kDouble), b = at::full({2, 2}, 1.0, at::kDouble);
-  Optimizer optimizer({{.name = "a", .tensor = a}, {.name = "b", .tensor = b}},
-                      {.method = "adamw", .lr = 0.5, .weight_decay = 1.0, .beta1 = 0.5, .beta2 = 0.75});
+  Optimizer optimizer(
+      {{.name = "a", .tensor = a}, {.name = "b", .tensor = b}},
+      {.method = OptimizerMethod::adamw, .lr = 0.5, .weight_decay = 1.0, .beta1 = 0.5, .beta2 = 0.75});
   const std::vector<Tensor> g = {at::full({2, 2}, 3.0, at::kDouble), at::full({2, 2}, -3.0, at::kDouble)};
   const auto infos = optimizer.step_(g, 0.5, 0);
   EXPECT_EQ(optimizer.shares(), std::vector<double>(2, 0.5));
@@ -198,7 +199,7 @@ TEST(Optimizer, RefusesGradientsAndStepsThatDoNotFit) {
 }
 
 TEST(Optimizer, GoesOnBitForBitFromASavedState) {
-  for (const char* method : {"muon", "adamw"}) {
+  for (const OptimizerMethod method : {OptimizerMethod::muon, OptimizerMethod::adamw}) {
     const OptimizerOptions options{.method = method,
                                    .weight_decay = 0.1,
                                    .momentum_start = 0.5,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/words.h"
 #include "bridle/error.h"
 #include "bridle/optim.h"
 #include "file_support.h"
@@ -10,11 +11,12 @@ namespace bridle {
 namespace {
 
 TEST(Schedule, ConstantStaysAtOne) {
-  for (const int64_t t : {0, 5, 9}) EXPECT_EQ(schedule_factor({.shape = "constant"}, t, 10), 1.0);
+  for (const int64_t t : {0, 5, 9})
+    EXPECT_EQ(schedule_factor({.shape = ScheduleShape::constant}, t, 10), 1.0);
 }
 
 TEST(Schedule, LinearFallsFromOneByOneNthAStep) {
-  const ScheduleOptions linear{.shape = "linear"};
+  const ScheduleOptions linear{.shape = ScheduleShape::linear};
   EXPECT_EQ(schedule_factor(linear, 0, 4), 1.0);
   EXPECT_EQ(schedule_factor(linear, 1, 4), 0.75);
   EXPECT_EQ(schedule_factor(linear, 3, 4), 0.25);
@@ -23,7 +25,7 @@ TEST(Schedule, LinearFallsFromOneByOneNthAStep) {
 }
 
 TEST(Schedule, CosineIsAtHalfInTheMiddle) {
-  const ScheduleOptions cosine{.shape = "cosine", .final_share = 0.5};
+  const ScheduleOptions cosine{.shape = ScheduleShape::cosine, .final_share = 0.5};
   EXPECT_EQ(schedule_factor(cosine, 0, 8), 1.0);
   EXPECT_NEAR(schedule_factor(cosine, 2, 8), 0.75 + 0.25 * std::sqrt(0.5), 1e-15);
   EXPECT_NEAR(schedule_factor(cosine, 4, 8), 0.75, 1e-15);
@@ -31,40 +33,41 @@ TEST(Schedule, CosineIsAtHalfInTheMiddle) {
 }
 
 TEST(Schedule, StableDecayFallsOnlyOverTheLastPart) {
-  const ScheduleOptions stable{.shape = "stable_decay", .decay_share = 0.5, .final_share = 0.25};
+  const ScheduleOptions stable{.shape = ScheduleShape::stable_decay, .decay_share = 0.5, .final_share = 0.25};
   for (const int64_t t : {0, 4, 8}) EXPECT_EQ(schedule_factor(stable, t, 16), 1.0);
   EXPECT_EQ(schedule_factor(stable, 12, 16), 0.625);
   EXPECT_EQ(schedule_factor(stable, 16, 16), 0.25);
-  EXPECT_EQ(schedule_factor({.shape = "stable_decay", .decay_share = 0.0}, 15, 16), 1.0);
+  EXPECT_EQ(schedule_factor({.shape = ScheduleShape::stable_decay, .decay_share = 0.0}, 15, 16), 1.0);
 }
 
 TEST(Schedule, StableDecayDefaultsToTheLastFortyPercent) {
-  EXPECT_EQ(schedule_factor({.shape = "stable_decay"}, 59, 100), 1.0);
-  EXPECT_EQ(schedule_factor({.shape = "stable_decay"}, 60, 100), 1.0);
-  EXPECT_NEAR(schedule_factor({.shape = "stable_decay"}, 80, 100), 0.5, 1e-15);
+  EXPECT_EQ(schedule_factor({.shape = ScheduleShape::stable_decay}, 59, 100), 1.0);
+  EXPECT_EQ(schedule_factor({.shape = ScheduleShape::stable_decay}, 60, 100), 1.0);
+  EXPECT_NEAR(schedule_factor({.shape = ScheduleShape::stable_decay}, 80, 100), 0.5, 1e-15);
 }
 
 TEST(Schedule, WarmUpStartsAboveZeroReachesOneAndTheShapeGoesOnFromThere) {
-  for (const char* shape : {"constant", "linear", "cosine", "stable_decay"}) {
+  for (const ScheduleShape shape : all_values<ScheduleShape>()) {
     const ScheduleOptions options{.shape = shape, .warmup_steps = 4};
-    EXPECT_EQ(schedule_factor(options, 0, 20), 0.25) << shape;
-    EXPECT_EQ(schedule_factor(options, 2, 20), 0.75) << shape;
-    EXPECT_EQ(schedule_factor(options, 3, 20), 1.0) << shape;
-    EXPECT_EQ(schedule_factor(options, 4, 20), 1.0) << shape;
+    EXPECT_EQ(schedule_factor(options, 0, 20), 0.25) << word(shape);
+    EXPECT_EQ(schedule_factor(options, 2, 20), 0.75) << word(shape);
+    EXPECT_EQ(schedule_factor(options, 3, 20), 1.0) << word(shape);
+    EXPECT_EQ(schedule_factor(options, 4, 20), 1.0) << word(shape);
   }
-  EXPECT_EQ(schedule_factor({.shape = "linear", .warmup_steps = 4}, 12, 20), 0.5);
-  EXPECT_EQ(schedule_factor({.shape = "linear", .warmup_steps = 4}, 20, 20), 0.0);
+  EXPECT_EQ(schedule_factor({.shape = ScheduleShape::linear, .warmup_steps = 4}, 12, 20), 0.5);
+  EXPECT_EQ(schedule_factor({.shape = ScheduleShape::linear, .warmup_steps = 4}, 20, 20), 0.0);
 }
 
 TEST(Schedule, WarmUpMayBeLongerThanTheRun) {
-  for (const char* shape : {"constant", "linear", "cosine"}) {
-    EXPECT_EQ(schedule_factor({.shape = shape, .warmup_steps = 8}, 3, 4), 0.5) << shape;
+  for (const ScheduleShape shape : {ScheduleShape::constant, ScheduleShape::linear, ScheduleShape::cosine}) {
+    EXPECT_EQ(schedule_factor({.shape = shape, .warmup_steps = 8}, 3, 4), 0.5) << word(shape);
   }
-  EXPECT_EQ(schedule_factor({.shape = "stable_decay", .warmup_steps = 8, .decay_share = 0.5}, 3, 4), 0.5);
+  EXPECT_EQ(
+      schedule_factor({.shape = ScheduleShape::stable_decay, .warmup_steps = 8, .decay_share = 0.5}, 3, 4),
+      0.5);
 }
 
 TEST(Schedule, RefusesUnknownShapesAndNumbersThatMakeNoSense) {
-  EXPECT_ERROR(schedule_factor({.shape = "cosin"}, 0, 1), InputError, "did you mean 'cosine'?");
   EXPECT_THROW(schedule_factor({}, -1, 10), InputError);
   EXPECT_THROW(schedule_factor({}, 0, 0), InputError);
   EXPECT_THROW(schedule_factor({.warmup_steps = -1}, 0, 10), InputError);

@@ -10,17 +10,18 @@ namespace {
 
 struct Pair {
   std::string constraint;
-  std::string optimizer;
+  OptimizerMethod optimizer;
   friend void PrintTo(const Pair& pair, std::ostream* out) {
-    *out << pair.constraint << " with " << pair.optimizer;
+    *out << pair.constraint << " with " << word(pair.optimizer);
   }
 };
 
 std::vector<Pair> pairs() {
   std::vector<Pair> all;
   for (const std::string& name : constraint_names()) {
-    all.push_back({name, "muon"});
-    if (!make_constraint({.method = name})->needs_update_bound()) all.push_back({name, "adamw"});
+    all.push_back({name, OptimizerMethod::muon});
+    if (!make_constraint({.method = name})->needs_update_bound())
+      all.push_back({name, OptimizerMethod::adamw});
   }
   return all;
 }
@@ -32,7 +33,7 @@ TEST_P(Learning, BeatsCountingPairsOfLetters) {
   test::import_words(data, 30000);
   RunOptions options = test::small_run();
   options.optimizer.method = GetParam().optimizer;
-  options.optimizer.lr = GetParam().optimizer == "muon" ? 2.0 : 0.01;
+  options.optimizer.lr = GetParam().optimizer == OptimizerMethod::muon ? 2.0 : 0.01;
   options.optimizer.weight_decay = GetParam().constraint == "weight_decay" ? 0.1 : 0.0;
   options.constraint.options.method = GetParam().constraint;
   options.constraint.options.spectral_decay = 0.01;
@@ -40,7 +41,7 @@ TEST_P(Learning, BeatsCountingPairsOfLetters) {
   if (GetParam().constraint == "stiefel" ||
       GetParam().constraint == "parseval") {  // these hold all singular values at the cap
     options.constraint.sigma_max = 1.0;
-    if (GetParam().optimizer == "muon")
+    if (GetParam().optimizer == OptimizerMethod::muon)
       options.model.transformer.final_scale = 4.0;
     else
       options.optimizer.lr = 0.03;
@@ -52,8 +53,9 @@ TEST_P(Learning, BeatsCountingPairsOfLetters) {
   EXPECT_LT(summary.validation_loss, test::bigram_loss("words") - 0.3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pairs, Learning, testing::ValuesIn(pairs()),
-                         [](const auto& pair) { return pair.param.constraint + "_" + pair.param.optimizer; });
+INSTANTIATE_TEST_SUITE_P(Pairs, Learning, testing::ValuesIn(pairs()), [](const auto& pair) {
+  return pair.param.constraint + "_" + word(pair.param.optimizer);
+});
 
 }  // namespace
 }  // namespace bridle

@@ -48,7 +48,8 @@ constexpr Case kCases[] = {{16, 16, 1}, {16, 16, 4}, {12, 48, 1}, {12, 48, 3}, {
 
 TEST(StepBound, HoldsForMuonOnAnyGradient) {
   for (const Case& shape : kCases) {
-    for (const char* coefficients : {"six_step", "five_step", "classic"}) {
+    for (const Coefficients coefficients :
+         {Coefficients::six_step, Coefficients::five_step, Coefficients::classic}) {
       for (const bool nesterov : {false, true}) {
         const OptimizerOptions options{
             .lr = 0.2, .weight_decay = 0.3, .nesterov = nesterov, .ns_coefficients = coefficients};

@@ -27,7 +27,7 @@ TEST(ConstraintsOfARun, CountAWeightsOwnHeads) {
   options.num_key_value_heads = 2;
   const auto model = make_model(options, 1);
   ConstraintSettings settings;
-  settings.heads = "qkv";
+  settings.heads = HeadBlocks::qkv;
   const ConstraintSet constraints(model->params(), settings);
   for (const Param& param : constraints.params())
     EXPECT_EQ(param.blocks, param.role == Role::query                              ? 4
@@ -37,7 +37,7 @@ TEST(ConstraintsOfARun, CountAWeightsOwnHeads) {
 }
 
 TEST(ConstraintsOfARun, BringEveryWeightInsideHeadByHeadWhereAsked) {
-  for (const std::string heads : {"whole", "kv", "qkv"}) {
+  for (const HeadBlocks heads : {HeadBlocks::whole, HeadBlocks::kv, HeadBlocks::qkv}) {
     const auto model = outside();
     ConstraintSettings settings;
     settings.sigma_max = 1.5;
@@ -46,7 +46,8 @@ TEST(ConstraintsOfARun, BringEveryWeightInsideHeadByHeadWhereAsked) {
     constraints.start_();
     for (const Param& param : constraints.params()) {
       const bool key_or_value = param.role == Role::key || param.role == Role::value;
-      const bool apart = (heads == "qkv" && param.role == Role::query) || (heads != "whole" && key_or_value);
+      const bool apart = (heads == HeadBlocks::qkv && param.role == Role::query) ||
+                         (heads != HeadBlocks::whole && key_or_value);
       EXPECT_EQ(param.blocks, apart ? 4 : 1) << param.name;
       EXPECT_TRUE(prove_norm(param, is_table(param.role) ? 1.0 : 1.5)) << param.name;
     }

@@ -46,7 +46,7 @@ TEST(FlopCount, OfASmallTransformerIsWhatOneCountsByHand) {
 
 TEST(FlopCount, KnowsWhatRunsInBfloat16) {
   RunOptions options = small_transformer();
-  options.training.precision = "bfloat16";
+  options.training.precision = Precision::bfloat16;
   options.optimizer.product_dtype = at::kBFloat16;
   FlopCount flop = count(options);
   EXPECT_EQ(flop.bfloat16, flop.forward + flop.backward + flop.optimizer);
@@ -79,7 +79,7 @@ TEST(FlopCount, OfAnMlpLeavesOutTheGradientOfPixels) {
   RunOptions options;
   options.data.batch_size = 5;
   options.model = {.kind = ModelKind::mlp, .mlp = {.hidden_sizes = {8}}};
-  options.optimizer.method = "adamw";
+  options.optimizer.method = OptimizerMethod::adamw;
   options.constraint.options.method = "weight_decay";
   const FlopCount flop = count(options);
   const double first = 5 * 2 * 3072 * 8, second = 5 * 2 * 8 * 10;

@@ -33,5 +33,18 @@ TEST(Loss, TakesAMarginOffTheRightLogit) {
   }
 }
 
+TEST(Loss, IsTheSameWithoutGradients) {
+  const auto model = make_model(MlpOptions{.layer_sizes = {4, 8, 3}}, 1);
+  const Batch batch{test::normal({6, 4}, 1, at::kFloat), at::tensor({0, 1, 2, 0, 1, 2}, at::kLong)};
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    Pass pass{.dtype = dtype, .margin = 0.5};
+    const LossAndGradients alone = loss_only(*model, batch, pass);
+    const LossAndGradients both = loss_and_gradients(*model, batch, pass);
+    EXPECT_EQ(alone.loss, both.loss);
+    EXPECT_EQ(alone.accuracy, both.accuracy);
+    EXPECT_TRUE(alone.gradients.empty());
+  }
+}
+
 }  // namespace
 }  // namespace bridle

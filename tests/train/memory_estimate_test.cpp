@@ -14,7 +14,7 @@ RunOptions resolved_run(RunOptions options) { return resolved(options, random_da
 
 TEST(MemoryEstimate, CountsWeightsGradientsAndState) {
   RunOptions options;  // 3 blocks of width 256, 65 tokens
-  options.optimizer.method = "adamw";
+  options.optimizer.method = OptimizerMethod::adamw;
   options.constraint.options.method = "none";
   const MemoryEstimate once = memory_estimate(resolved_run(options), 2);
   EXPECT_EQ(once.weights, 4.0 * (3 * 12 * 256 * 256 + 2 * 65 * 256));
@@ -34,13 +34,13 @@ TEST(MemoryEstimate, CountsWeightsGradientsAndState) {
 TEST(MemoryEstimate, KnowsWhichPathWillRun) {
   RunOptions options;
   const double plain = memory_estimate(resolved_run(options), 2).activations;
-  options.training.precision = "bfloat16";
+  options.training.precision = Precision::bfloat16;
   const MemoryEstimate fused = memory_estimate(resolved_run(options), 2);
   EXPECT_LT(fused.activations, plain / 20.0);
   EXPECT_GT(fused.packed, 0.0);
   options.data.batch_size *= 8;
   EXPECT_EQ(memory_estimate(resolved_run(options), 2).activations, fused.activations);
-  options.training.precision = "float32";
+  options.training.precision = Precision::float32;
   EXPECT_GT(memory_estimate(resolved_run(options), 2).activations, 4.0 * plain);
 }
 
@@ -76,10 +76,10 @@ TEST(MemoryEstimate, IsLookedAtBeforeAnythingIsAllocated) {
   RunOptions options;
   options.model.transformer.hidden_size = 4'000'000;
   const RunOptions large = resolved_run(options);
-  EXPECT_ERROR(make_train_state(large, nullptr), InputError, "this run needs about");
+  EXPECT_ERROR(make_recipe_model(large), InputError, "this run needs about");
   RunOptions deep;
   deep.model.transformer.num_hidden_layers = 1 << 24;
-  EXPECT_ERROR(make_train_state(resolved_run(deep), nullptr), InputError,
+  EXPECT_ERROR(make_recipe_model(resolved_run(deep)), InputError,
                "num_hidden_layers must be at most 16384 here, got 16777216");
 }
 

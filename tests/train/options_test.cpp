@@ -30,58 +30,50 @@ TEST(Recipes, RefuseUnknownKeys) {
   EXPECT_ERROR(read_recipe(folder / "missing.toml"), InputError, "missing.toml: No such file");
 }
 
-DataSet four_images(const TemporaryFolder& folder) {
-  std::string bytes;
-  for (int i = 0; i < 4; ++i)
-    bytes += '\0' + std::string(3072, static_cast<char>(i % 2 == 0 ? 51 : 102));  // mean 0.3, deviation 0.1
-  write_file(folder / "images", bytes);
-  return {.name = "images", .kind = DataKind::images, .outputs = 10, .train = {{folder / "images", 4}}};
-}
-
-TEST(Recipes, WidenTheDomainOfStandardisedPixels) {
+// Recipes, --set and config.toml speak of choices in these words.
+TEST(Recipes, KeepTheWordsOfTheirChoices) {
   const TemporaryFolder folder;
-  DataSet data = four_images(folder);
-  RunOptions options;
-  options.model.kind = ModelKind::mlp;
-  EXPECT_EQ(resolved(options, data).model.mlp.input_bound, 1.0);
-  options.data.standardize = true;
-  EXPECT_NEAR(resolved(options, data).model.mlp.input_bound, 7.0, 1e-3);  // a white pixel: (1 − 0.3)/0.1
-  data.train.clear();
-  EXPECT_ERROR(resolved(options, data), InputError, "no images");
-}
-
-TEST(Recipes, MoveImagesAndNoTokens) {
-  const TemporaryFolder folder;
-  const DataSet images = four_images(folder), text{.name = "text", .kind = DataKind::tokens, .outputs = 65};
-  RunOptions options;
-  options.model.kind = ModelKind::mlp;
-  for (const int64_t shift : {-1, 32}) {
-    options.data.shift = shift;
-    EXPECT_ERROR(resolved(options, images), InputError, "data.shift");
+  const std::vector<std::pair<std::string, std::vector<std::string>>> choices{
+      {"data.order", {"random", "shuffled", "sequential"}},
+      {"optimizer.method", {"muon", "adamw"}},
+      {"optimizer.ns_coefficients", {"six_step", "five_step", "classic"}},
+      {"optimizer.embedding", {"auto", "row_normalize", "adam"}},
+      {"optimizer.residual_sensitivity", {"1", "2", "literal"}},
+      {"schedule.shape", {"constant", "linear", "cosine", "stable_decay"}},
+      {"constraint.heads", {"auto", "whole", "kv", "qkv"}},
+      {"constraint.formula", {"sound", "paper"}},
+      {"constraint.caps", {"moving", "uniform"}},
+      {"training.precision", {"float32", "bfloat16"}}};
+  write_file(folder / "empty.toml", "");
+  for (const auto& [key, words] : choices) {
+    for (const std::string& word : words) {
+      const std::string text = recipe_text(read_recipe(folder / "empty.toml", {key + "=" + word}));
+      const std::string line = key.substr(key.find('.') + 1) + " = '" + word + "'";
+      EXPECT_NE(text.find(line), std::string::npos) << key << " " << word;
+      write_file(folder / "copy.toml", text);
+      EXPECT_EQ(recipe_text(read_recipe(folder / "copy.toml")), text);
+    }
+    EXPECT_ERROR(read_recipe(folder / "empty.toml", {key + "=other"}), InputError,
+                 key + " must be one of " + words.front() + ", ");
   }
-  options.data.shift = 31;
-  resolved(options, images);
-  options.model.kind = ModelKind::transformer;
-  EXPECT_ERROR(resolved(options, text), InputError, "are for images");
-  options.data.shift = 0;
-  options.data.mirror = true;
-  EXPECT_ERROR(resolved(options, text), InputError, "are for images");
 }
 
-// Every file in recipes/ must be one that `bridle train` takes.
-TEST(Recipes, InTheFolderAreAllGood) {
-  const DataSet text{.name = "text", .kind = DataKind::tokens, .outputs = 65};
+// A run whose model and data a program has made has no keys of a recipe's [model] and data set in its config.toml.
+TEST(Configs, WithoutARecipeHoldTheRest) {
   const TemporaryFolder folder;
-  const DataSet images = four_images(folder);
-  int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(BRIDLE_RECIPES)) {
-    const RunOptions options = read_recipe(entry.path());
-    const DataSet& data = options.model.kind == ModelKind::mlp ? images : text;
-    const RunOptions once = resolved(options, data);
-    EXPECT_EQ(differing_settings(resolved(once, data), once), "") << entry.path();  // as a resume finds it
-    ++count;
-  }
-  EXPECT_GE(count, 19);
+  RunOptions options;
+  options.training.steps = 7;
+  const std::string text = config_without_recipe(options);
+  EXPECT_EQ(text.find("[model]"), std::string::npos);
+  EXPECT_EQ(text.find("name ="), std::string::npos);
+  write_file(folder / "c.toml", text);
+  EXPECT_EQ(read_config_without_recipe(folder / "c.toml").training.steps, 7);
+  EXPECT_ERROR(read_config(folder / "c.toml"), InputError, "whose model and data a program has made");
+  write_file(folder / "c.toml", text.substr(0, text.find("[training]")));
+  EXPECT_ERROR(read_config_without_recipe(folder / "c.toml"), InputError,
+               "must hold every key, and 8 are missing");
+  write_file(folder / "c.toml", recipe_text(options));
+  EXPECT_ERROR(read_config_without_recipe(folder / "c.toml"), InputError, "is of a recipe's run");
 }
 
 TEST(Recipes, HaveUniqueKeysWithHelp) {

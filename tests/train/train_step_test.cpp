@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "base/words.h"
 #include "bridle/error.h"
 #include "bridle/safetensors.h"
 #include "file_support.h"
@@ -49,10 +50,11 @@ RunOptions options_of(const Facts& facts) {
                                  .softmax_scale = number("softmax_scale"),
                                  .final_scale = number("final_scale")};
   }
-  options.optimizer.method = facts.at("optimizer");
+  options.optimizer.method = parse_word<OptimizerMethod>(facts.at("optimizer"), "golden", "optimizer");
   options.optimizer.lr = number("learning_rate");
   options.optimizer.weight_decay = number("weight_decay");
-  options.optimizer.mass.residual_sensitivity = facts.at("residual_sensitivity");
+  options.optimizer.mass.residual_sensitivity =
+      parse_word<ResidualSensitivity>(facts.at("residual_sensitivity"), "golden", "residual_sensitivity");
   const std::string& constraint = facts.at("constraint");
   options.constraint.options.method = constraint == "softcap"     ? "soft_cap"
                                       : constraint == "normalise" ? "normalize"
@@ -153,9 +155,10 @@ TEST(TrainStep, SeesImagesMirroredAndMoved) {
     options.data.mirror = mirror;
     options.data.shift = shift;
     options.data.batch_size = 32;
-    options.data.order = "sequential";
+    options.data.order = Order::sequential;
     options.training.accumulate = 2;
-    TrainState state = make_train_state(options, std::make_shared<test::FixedSource>(images, labels));
+    TrainState state = make_train_state(options, make_recipe_model(options),
+                                        std::make_shared<test::FixedSource>(images, labels));
     state.constraints->start_();
     state.model->params().back().tensor.set_data(test::normal({10, 16}, 6, at::kFloat));
     state.step = resumed_at;
