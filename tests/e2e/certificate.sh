@@ -104,7 +104,7 @@ done
 expect 2 "name a run's folder" "$bridle" certify
 expect 1 "is not a folder" "$bridle" certify nowhere
 expect 1 "none.json" "$bridle" certify --check none.json
-expect 2 "sound or paper" "$bridle" certify run --formula other
+expect 2 "must be one of sound, paper" "$bridle" certify run --formula other
 expect 2 "goes with --seal" "$bridle" certify run --lipschitz 3
 expect 1 "cannot be negative" "$bridle" certify run --radius -1
 mkdir far && cp mlp/config.json mlp/model.safetensors far/
