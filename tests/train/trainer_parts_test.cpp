@@ -77,6 +77,16 @@ TEST(OwnModel, ResumesBitForBit) {
   }
 }
 
+TEST(OwnModel, IsSaidNotToBeFused) {
+  const TemporaryFolder folder;
+  std::vector<std::string> said;
+  RunOptions options = own_run();
+  options.training.steps = 1;
+  Trainer(options, own_parts(), folder / "run", {.note = [&](const std::string& text) { said.push_back(text); }}).run();
+  ASSERT_FALSE(said.empty());
+  EXPECT_EQ(said.front(), "this run takes LibTorch's plain operators: this model has no fused pass");
+}
+
 // Bridle's MLP behind a class of its own, which says what it is.
 class Described : public test::SineNetwork {
  public:
