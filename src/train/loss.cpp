@@ -8,7 +8,8 @@
 
 namespace bridle {
 
-LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass& pass) {
+LossAndGradients loss_and_gradients(const Model& model, const Batch& given, Pass& pass) {
+  const Batch batch = given.to(model.device());
   if (auto fused = model.fused_loss(batch.inputs, batch.targets, pass, /*gradients=*/true))
     return *std::move(fused);
   Stopwatch watch(pass.times);

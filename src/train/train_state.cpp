@@ -38,7 +38,8 @@ Pass TrainState::pass() const {
 }
 
 TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Source> train) {
-  if (const auto available = available_memory()) check_memory(options, at::get_num_threads(), *available);
+  if (const auto available = available_memory(); available && options.device.is_cpu())
+    check_memory(options, at::get_num_threads(), *available);
   TrainState state;
   state.options = options;
   if (options.training.precision == "bfloat16") {
@@ -47,7 +48,7 @@ TrainState make_train_state(const RunOptions& options, std::shared_ptr<const Sou
         0.0)  // a budget's caps are too dear to leave room for coarse products
       state.options.constraint.options.product_dtype = at::kBFloat16;
   }
-  state.model = make_model(options.model.options(), options.training.seed);
+  state.model = make_model(options.model.options(), options.training.seed, options.device);
   state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint);
   const std::vector<Param>& params = state.constraints->params();
   state.budget = make_budget(*state.model, params, options.constraint);
