@@ -11,6 +11,7 @@
 #include "bridle/error.h"
 #include "certify/fact_norms.h"
 #include "kernels/exact_arithmetic.h"
+#include "nn/cpu_model.h"
 #include "nn/enclosure.h"
 
 namespace bridle {
@@ -87,7 +88,7 @@ bool is_loose(const std::string& what, const StatedBound& stated, const UpperBou
 
 CertifiedBound certify(const Model& model, double attack_radius) {
   if (!(attack_radius >= 0.0 && std::isfinite(attack_radius)))
-    throw InputError("certify", fmt::format("a radius of {}; it cannot be negative", attack_radius));
+    throw InputError("certify", fmt::format("the radius must be 0 or more, got {}", attack_radius));
   const at::NoGradGuard no_gradients;
   refuse_nonfinite(model, "certify");
   RecordingNorms norms;
@@ -147,12 +148,13 @@ std::vector<std::string> check_bound(const Model& model, const CertifiedBound& s
 
 Neighbourhood neighbourhood_of(const Model& model, const std::vector<at::Tensor>& inputs, double radius) {
   if (!(radius >= 0.0 && std::isfinite(radius)))
-    throw InputError("certify", fmt::format("a radius of {}; it cannot be negative", radius));
+    throw InputError("certify", fmt::format("the radius must be 0 or more, got {}", radius));
   const at::NoGradGuard no_gradients;
   const ExactArithmetic arithmetic;
   ErrorWalk walk;
   Pass pass{.dtype = at::kDouble};
-  for (const at::Tensor& batch : inputs) model.enclose(model.embed(batch, pass), walk);
+  const CpuModel own(model);
+  for (const at::Tensor& batch : inputs) own->enclose(own->embed(batch.cpu(), pass), walk);
   return {.activations = walk.activations, .radius = radius};
 }
 

@@ -12,7 +12,7 @@
 #include "bridle/train.h"
 #include "io/certificate_file.h"
 #include "io/metrics.h"
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 #include "train/checkpoint.h"
 #include "train/kept_metrics.h"
 #include "train/options.h"
@@ -137,7 +137,8 @@ void Trainer::Parts::begin(const DataSet& data) {
 
 std::unique_ptr<Trainer> Trainer::resume(const Path& folder, const TrainListener& listener,
                                          const std::optional<RunOptions>& recipe) {
-  const RunOptions options = read_config(folder / "config.toml");
+  RunOptions options = read_config(folder / "config.toml");
+  if (recipe) options.device = recipe->device;
   const DataSet data = open_data_set(options.data.name);
   const RunOptions complete = resolved(options, data);
   if (recipe) {
