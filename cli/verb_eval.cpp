@@ -6,6 +6,7 @@
 
 #include "bridle/error.h"
 #include "bridle/run.h"
+#include "device_flag.h"
 #include "progress_line.h"
 #include "verbs.h"
 
@@ -17,6 +18,7 @@ struct Flags {
   std::string protocol = "whole";
   std::string split = "validation";
   std::string data;
+  std::string device = "cpu";
   bool json = false;
 };
 
@@ -45,13 +47,13 @@ void print(const Run& run, const Flags& flags, const EvaluationResult& result) {
 }
 
 void eval(const Flags& flags) {
-  Run run = open_run(flags.run);
+  Run run = open_run(flags.run, device_named(flags.device, "eval"));
   if (!flags.data.empty()) run.options.data.name = flags.data;
   EvaluateOptions options{.order = {.batch_size = run.options.data.batch_size}, .statistics = true};
   if (flags.protocol == "paper")
     options.order.protocol = Protocol::paper;
   else if (flags.protocol != "whole")
-    throw UsageError("eval", fmt::format("--protocol {}; it is whole or paper", flags.protocol));
+    throw UsageError("eval", fmt::format("--protocol must be whole or paper, got {}", flags.protocol));
   ProgressLine line;
   const auto source = open_run_split(run, flags.split);
   const EvaluationResult result =
@@ -73,6 +75,7 @@ void add_eval(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--split", flags->split, "validation, train or held_out")->capture_default_str();
   verb->add_option("--data", flags->data, "Another data set than the run's");
+  add_device(*verb, flags->device);
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { eval(*flags); });
 }
