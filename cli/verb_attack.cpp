@@ -1,15 +1,15 @@
-// bridle attack: what an adversary reaches, beside what is certified.
+// bridle attack: accuracy under attack, beside certified accuracy.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "bridle/attack.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
+#include "device_flag.h"
 #include "progress_line.h"
-#include "robust/attack.h"
-#include "robust/picture.h"
 #include "verbs.h"
 
 namespace bridle {
@@ -21,6 +21,7 @@ struct Flags {
   std::string run;
   std::string out;
   AttackOptions options;
+  std::string device = "cpu";
   bool any_pixels = false;
   bool json = false;
 };
@@ -62,7 +63,7 @@ void print(const AttackResult& result, const AttackOptions& options) {
 }
 
 void attack_run(Flags flags) {
-  const Run run = open_run(flags.run);
+  const Run run = open_run(flags.run, device_named(flags.device, "attack"));
   flags.options.box = !flags.any_pixels;
   flags.options.standardised = pixel_statistics(run);
   const std::filesystem::path folder = flags.out.empty() ? run.folder : std::filesystem::path(flags.out);
@@ -97,17 +98,18 @@ void add_attack(CLI::App& app) {
   verb->add_option("--epsilon", options.epsilons,
                    "Radii, ℓ2 over pixels in [0, 1], ascending; 36/255 and 0.25 to 4 where none is given")
       ->delimiter(',');
-  verb->add_option("--images", options.images, "So many of the validation split, the first ones")
+  verb->add_option("--images", options.images, "How many images, the first ones of the validation split")
       ->capture_default_str();
-  verb->add_option("--restarts", options.restarts, "Climbs along gradients, an image and ε")
-      ->capture_default_str();
-  verb->add_option("--steps", options.steps, "Of each climb")->capture_default_str();
-  verb->add_option("--queries", options.queries, "Cosine waves of the attack without gradients; 0: none")
+  verb->add_option("--restarts", options.restarts, "PGD restarts per image and ε")->capture_default_str();
+  verb->add_option("--steps", options.steps, "PGD steps per restart")->capture_default_str();
+  verb->add_option("--queries", options.queries,
+                   "Cosine waves of the black-box search per image and ε; 0: no search")
       ->capture_default_str();
   verb->add_option("--examples", options.examples, "Images in attack.png")->capture_default_str();
-  verb->add_option("--seed", options.seed, "Of random starts and waves")->capture_default_str();
+  verb->add_option("--seed", options.seed, "Of random restarts and waves")->capture_default_str();
   verb->add_flag("--any-pixels", flags->any_pixels, "Let pixels leave [0, 1]");
   verb->add_option("--out", flags->out, "Folder for attack.json and attack.png; the run's own by default");
+  add_device(*verb, flags->device);
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { attack_run(*flags); });
 }

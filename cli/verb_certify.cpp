@@ -8,15 +8,12 @@
 
 #include "base/words.h"
 #include "bound_text.h"
+#include "bridle/certificate_file.h"
 #include "bridle/certify.h"
 #include "bridle/error.h"
+#include "bridle/predictions.h"
 #include "bridle/run.h"
-#include "certify/paper_formula.h"
-#include "certify/search.h"
-#include "io/certificate_file.h"
-#include "io/run_directory.h"
 #include "progress_line.h"
-#include "robust/predictions.h"
 #include "verbs.h"
 
 namespace bridle {
@@ -47,18 +44,18 @@ StoredModel model_in(const fs::path& folder) {
     throw InputError(
         "certify",
         fmt::format("{} is not a folder; name one with config.json and model.safetensors", folder.string()));
-  return ModelFiles(folder).read();
+  return read_model(folder);
 }
 
 // ---- The certificate, for people
 
 void print_layers(const Certificate& certificate) {
   fmt::print("\n{:<30}{:>14}{:>14}   {}\n", "after", "activation", "bound", "share of log L");
-  const Json layers = to_json(certificate).at("layers");
-  for (size_t i = 0; i < certificate.bound.layers.size(); ++i) {
-    const StatedLayer& layer = certificate.bound.layers[i];
-    const Json& share = layers.at(i).at("share");
-    const double part = share.is_number() ? share.get<double>() : 0.0;
+  double before = 0.0;
+  for (const StatedLayer& layer : certificate.bound.layers) {
+    const double share = layer_share(layer.lipschitz.log10, before, certificate.bound.lipschitz.log10);
+    const double part = std::isfinite(share) ? share : 0.0;
+    before = layer.lipschitz.log10;
     std::string bar;
     for (int block = 0; block < static_cast<int>(std::lround(40.0 * std::clamp(part, 0.0, 1.0))); ++block)
       bar += "█";
@@ -242,7 +239,7 @@ OnData certify_on_data(const Flags& flags, const Model& model, const Run& run, P
 void print_sound(const Flags& flags, const Certificate& certificate, const OnData& on_data,
                  const fs::path& path) {
   if (flags.json) {
-    Json json = to_json(certificate);
+    Json json = Json::parse(certificate_text(certificate));
     if (on_data.predictions) json["predictions"] = predictions_json(*on_data.predictions);
     if (on_data.local)
       json["local"] = {{"examples", on_data.examples},
@@ -288,7 +285,8 @@ void certify_verb(const Flags& flags) {
   if (!flags.epsilon.empty() && !flags.predictions)
     throw UsageError("certify", "--epsilon goes with --predictions");
   if (flags.local < 0 || flags.search < 0)
-    throw UsageError("certify", "--local and --search are not negative");
+    throw UsageError("certify", fmt::format("--local and --search must be 0 or more, got {} and {}",
+                                            flags.local, flags.search));
   switch (parse_word<BoundFormula, UsageError>(flags.formula, "certify", "--formula")) {
     case BoundFormula::sound:
       return sound(flags);

@@ -7,6 +7,7 @@
 #include "base/words.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
+#include "device_flag.h"
 #include "progress_line.h"
 #include "verbs.h"
 
@@ -18,6 +19,7 @@ struct Flags {
   std::string protocol = "whole";
   std::string split = "validation";
   std::string data;
+  std::string device = "cpu";
   bool json = false;
 };
 
@@ -46,7 +48,7 @@ void print(const Run& run, const Flags& flags, const EvaluationResult& result) {
 }
 
 void eval(const Flags& flags) {
-  Run run = open_run(flags.run);
+  Run run = open_run(flags.run, device_named(flags.device, "eval"));
   if (!flags.data.empty()) run.options.data.name = flags.data;
   EvaluateOptions options{.order = {.batch_size = run.options.data.batch_size}, .statistics = true};
   options.order.protocol = parse_word<Protocol, UsageError>(flags.protocol, "eval", "--protocol");
@@ -71,6 +73,7 @@ void add_eval(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--split", flags->split, "validation, train or held_out")->capture_default_str();
   verb->add_option("--data", flags->data, "Another data set than the run's");
+  add_device(*verb, flags->device);
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { eval(*flags); });
 }

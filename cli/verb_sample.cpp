@@ -6,6 +6,7 @@
 
 #include "base/stopwatch.h"
 #include "bridle/run.h"
+#include "device_flag.h"
 #include "verbs.h"
 
 namespace bridle {
@@ -14,11 +15,12 @@ namespace {
 struct Flags {
   std::string run;
   SampleOptions options;
+  std::string device = "cpu";
   bool json = false;
 };
 
 void sample_text(const Flags& flags) {
-  const Run run = open_run(flags.run);
+  const Run run = open_run(flags.run, device_named(flags.device, "sample"));
   const Timer timer;
   const auto show = [](const std::string& text) {
     fmt::print("{}", text);
@@ -57,6 +59,7 @@ void add_sample(CLI::App& app) {
   verb->add_option("--temperature", flags->options.temperature, "0: the likeliest each time")
       ->capture_default_str();
   verb->add_option("--seed", flags->options.seed, "Another seed, another text")->capture_default_str();
+  add_device(*verb, flags->device);
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { sample_text(*flags); });
 }

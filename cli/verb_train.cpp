@@ -10,6 +10,7 @@
 #include "bridle/error.h"
 #include "bridle/run.h"
 #include "bridle/train.h"
+#include "device_flag.h"
 #include "progress_line.h"
 #include "stop_signals.h"
 #include "verbs.h"
@@ -46,8 +47,7 @@ fs::path folder_of(const Flags& flags) {
 }
 
 void check_usage(const Flags& flags) {
-  if (flags.device != "cpu")
-    throw InputError("train", fmt::format("--device {}: this build trains on the CPU only", flags.device));
+  device_named(flags.device, "train");  // before anything is made
   const bool named = !flags.resume.empty() && flags.resume != "auto";
   if (flags.recipe.empty() && !named && (flags.resume.empty() || flags.out.empty()))
     throw UsageError("train", "name a recipe, such as recipes/quickstart.toml, or --resume DIR");
@@ -64,10 +64,11 @@ std::unique_ptr<Trainer> open_trainer(const Flags& flags, const fs::path& folder
                                       const TrainListener& listener) {
   std::vector<std::string> set = flags.set;
   if (flags.lipschitz) set.push_back(fmt::format("constraint.lipschitz={}", *flags.lipschitz));
-  if (!resumed) return std::make_unique<Trainer>(read_recipe(flags.recipe, set), folder, listener);
-  return Trainer::resume(
-      folder, listener,
-      flags.recipe.empty() ? read_config(folder / "config.toml", set) : read_recipe(flags.recipe, set));
+  RunOptions options = resumed && flags.recipe.empty() ? read_config(folder / "config.toml", set)
+                                                       : read_recipe(flags.recipe, set);
+  options.device = device_named(flags.device, "train");
+  if (!resumed) return std::make_unique<Trainer>(options, folder, listener);
+  return Trainer::resume(folder, listener, options);
 }
 
 class Terminal {
@@ -138,6 +139,7 @@ std::string command_of(const Flags& flags) {
   for (const std::string& set : flags.set) command += " --set " + set;
   if (!flags.out.empty()) command += " --out " + flags.out;
   if (!flags.resume.empty()) command += " --resume " + flags.resume;
+  if (flags.device != "cpu") command += " --device " + flags.device;
   return command;
 }
 
@@ -198,7 +200,7 @@ void add_train(CLI::App& app) {
       ->allow_extra_args(false);
   verb->add_option("--out", flags->out, "The run's folder [runs/RECIPE]");
   verb->add_option("--resume", flags->resume, "auto, or a run's folder");
-  verb->add_option("--device", flags->device, "cpu")->capture_default_str();
+  add_device(*verb, flags->device);
   verb->add_flag("--json", flags->json, "Print one JSON object at the end");
   verb->add_flag("--keys", flags->keys, "Print every key of a recipe, its default and what it means");
   verb->callback([flags] { flags->keys ? fmt::print("{}", recipe_keys()) : train(*flags); });

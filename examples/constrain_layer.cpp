@@ -16,16 +16,16 @@ Outcome train(const char* method, double sigma_max) {
   const Tensor start = random_normal({256, 1024}, {.seed = 1, .stream = Stream::initial_weights});
   const Param weight{.name = "weight", .tensor = orthogonalize(start)};
   weight.tensor.mul_(weight.unit());
-  Enforcer enforcer({.method = method});
-  enforcer.start_(weight, sigma_max);
+  Enforcer enforcer(weight, {.method = method}, sigma_max);
+  enforcer.start_();
   Outcome outcome{};
   for (int step = 0; step < 50; ++step) {
     const StepInfo info{.learning_rate = 0.1 * (1.0 - step / 50.0),
                         .update_bound = update_bound(Coefficients::six_step)};
     weight.tensor.add_(orthogonalize(weight.tensor),
                        info.learning_rate * weight.unit());  // outwards: the worst case
-    enforcer.enforce_(weight, sigma_max, info);
-    if (enforcer.constraint().uses_cap()) enforcer.prove_and_repair_(weight, sigma_max);
+    enforcer.enforce_(info);
+    if (enforcer.constraint().uses_cap()) enforcer.prove_and_repair_();
     outcome.largest_norm = max(outcome.largest_norm, norm_bound(weight).value());
   }
   outcome.repairs = enforcer.repairs();

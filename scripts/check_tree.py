@@ -13,7 +13,8 @@ STAGES = [{"base"}, {"kernels"}, {"linalg"}, {"data", "nn", "optim", "constraint
           {"dist"}, {"train"}, {"sweep"}, {"report"}]
 PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "architecture": "base", "bound": "base", "param": "base", "random": "base",
                 "progress": "base", "metrics": "base", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
-                "loader": "data", "nn": "nn", "certify": "certify", "optim": "optim", "safetensors": "io", "train": "train", "run": "train", "sweep": "sweep",
+                "loader": "data", "nn": "nn", "certify": "certify", "predictions": "robust", "attack": "robust", "model_folder": "io",
+                "certificate_file": "io", "optim": "optim", "safetensors": "io", "train": "train", "run": "train", "sweep": "sweep",
                 "bridle": None}
 BROAD = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "ATen/ATen.h", "ATen/Functions.h"}
 

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bridle/certify.h"
 #include "certify/fact_norms.h"
-#include "certify/search.h"
 #include "nn_support.h"
 #include "support.h"
 

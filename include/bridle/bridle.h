@@ -14,15 +14,21 @@
 //   loader.h       batches for training and evaluation
 //   safetensors.h  named tensors in files
 //   nn.h           models: forward and bound side by side
-//   certify.h      bounds with all that proves them, and their check
+//   certify.h      bounds with all that proves them, and their check; the largest stretch that a search finds
 //   metrics.h      what a run measures, as records to sinks
+//   predictions.h  predictions that cannot change
+//   attack.h       accuracy under attack, beside certified accuracy
+//   model_folder.h      a model's two files: config.json and model.safetensors
+//   certificate_file.h  certificate.json: write, read, check
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
 //   sweep.h        many runs from one file
 #pragma once
 
 #include "bridle/architecture.h"
+#include "bridle/attack.h"
 #include "bridle/bound.h"
+#include "bridle/certificate_file.h"
 #include "bridle/certify.h"
 #include "bridle/constraint.h"
 #include "bridle/data.h"
@@ -30,9 +36,11 @@
 #include "bridle/linalg.h"
 #include "bridle/loader.h"
 #include "bridle/metrics.h"
+#include "bridle/model_folder.h"
 #include "bridle/nn.h"
 #include "bridle/optim.h"
 #include "bridle/param.h"
+#include "bridle/predictions.h"
 #include "bridle/progress.h"
 #include "bridle/random.h"
 #include "bridle/run.h"

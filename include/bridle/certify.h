@@ -5,12 +5,15 @@
 //   check_bound(*model, bound);                        // throws PromiseError unless it holds
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "bridle/nn.h"
+#include "bridle/progress.h"
 
 namespace bridle {
 
@@ -48,7 +51,7 @@ struct CertifiedBound {
   UpperBound trunk = {};  // stretch up to the head's input; not part of the file
 };
 
-// From verified norms. Throws PromiseError where no bound can be established: NaN, infinity, LayerNorm without ε.
+// From verified norms, computed on the CPU in float64, wherever the model is. Throws PromiseError where no bound can be established: NaN, infinity, LayerNorm without ε.
 CertifiedBound certify(const Model& model, double attack_radius = 0.0);
 
 // Proves every stated number again, from the weights, and walks the bound from them. Throws PromiseError, naming what
@@ -63,5 +66,46 @@ Neighbourhood neighbourhood_of(const Model& model, const std::vector<at::Tensor>
 
 // The bound that holds for inputs within `near.radius` of the given ones.
 CertifiedBound certify_near(const Model& model, const Neighbourhood& near);
+
+// The paper's Lipschitz formula as its code computes it, to compare with published figures. NOT A CERTIFICATE: several of
+// its steps do not hold (whole norms for several heads, GeLU's divisor counted twice), and networks exceed it:
+// tests/property/paper_formula_property_test.cpp.
+//
+// With ‖·‖ the RMS→RMS norms q, k, v, o, up, down of whole matrices, c the attention's output scale, and a = 1 before the
+// first block, every block multiplies
+//   L by (1 − α) + α·|s·c|·o·v·(1 + 2a²·q·k), a by (1 − α) + α·|c|·o·v; then both by (1 − α) + α·up·down/divisor.
+// L starts at the largest RMS of an embedding and ends with the head's norm and the final scale. An MLP: the product of
+// the norms and the final scale. Throws InputError for models that the paper has no formula for. `FinalScale::forgotten`
+// leaves the final scale out, as the paper's code does: published figures are such ones, and a large scale then makes any of
+// them small.
+enum class FinalScale { counted, forgotten };
+UpperBound paper_formula(const Model& model, NormSource& norms, FinalScale scale = FinalScale::counted);
+
+// ---- From below: a search for the two inputs of the domain whose difference the model stretches most. It is evidence, not a
+// proof: the true Lipschitz constant lies between what it finds and the certified bound.
+
+constexpr double kLeastSearchDomain = 1e-100;  // squares of far smaller inputs would underflow
+
+struct SearchOptions {
+  double domain = 1.0;          // norm of both inputs: the largest RMS over tokens
+  int64_t sequence_length = 8;  // transformers
+  int starts = 4;               // random and structured ones, climbed side by side
+  int rounds = 60;              // of ascent, a forward and a backward pass each
+  uint64_t seed = 0;
+  OnProgress on_progress = {};
+};
+
+// Norms are the largest RMS over tokens; everything is in float64, whatever the weights' precision.
+struct ObservedStretch {
+  double lipschitz = 0.0;      // ‖f(x) − f(x′)‖/‖x − x′‖
+  double largest_logit = 0.0;  // max|f(x) − f(x′)|/‖x − x′‖
+  at::Tensor first, second;    // x and x′ of `lipschitz`: [1, T, d] or [1, D], both inside the domain
+  at::Tensor logit_first, logit_second;  // and of `largest_logit`
+};
+
+// Both ratios are those of the inputs given beside them, rounded down with the forward pass's own error taken off: lower
+// bounds of the Lipschitz constant. They depend on the weights and the options alone; the weights and their gradients stay
+// as they are. Throws InputError for options that make no sense, NumericError where the model's outputs are not finite.
+ObservedStretch search_stretch(const Model& model, const SearchOptions& options);
 
 }  // namespace bridle

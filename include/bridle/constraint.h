@@ -2,11 +2,13 @@
 // step, and says what norm it guarantees. All work in RMS→RMS units, on the whole matrix or on each of the
 // Param's row blocks.
 //
-//   auto enforcer = Enforcer({.method = "soft_cap"});
-//   enforcer.start_(weight, 2.0);                     // once: weights that begin outside are brought inside
+//   Enforcer enforcer(weight, {.method = "soft_cap"}, 2.0);
+//   enforcer.start_();                                // once: weights that begin outside are brought inside
 //   ... optimizer step ...
-//   enforcer.enforce_(weight, 2.0, step);             // the method itself
-//   enforcer.prove_and_repair_(weight, 2.0);          // σ(W) ≤ 2.0 is now proved, whatever rounding did
+//   enforcer.enforce_(step);                          // the method itself
+//   enforcer.prove_and_repair_();                     // σ(W) ≤ 2.0 is now proved, whatever rounding did
+//
+// A method of your own is a subclass of Constraint with name, project and promise: tests/constraint/enforcer_test.cpp has one.
 #pragma once
 
 #include <limits>
@@ -59,6 +61,8 @@ class Constraint {
   // How much of the result comes out of products, as a share of the cap, for a weight that can have reached so many times the
   // cap: what rounding factors to bfloat16 can spoil.
   virtual double product_share(double /*reach*/) const { return 0.0; }
+  // The precision of those products, where it is not the weight's own.
+  virtual std::optional<at::ScalarType> product_dtype() const { return std::nullopt; }
 
   // False for methods whose result is finite for every finite weight; polynomials may overflow far outside the cap.
   virtual bool may_overflow() const { return true; }
@@ -74,7 +78,7 @@ class Constraint {
     Tensor weight;
     double cap;
     double reach;  // infinite where the optimizer knows no update bound
-    double unit;
+    double unit;   // the spectral norm of a block whose RMS→RMS norm is 1
   };
   // Returns a new tensor, or the task's own weight where nothing changes; never changes it.
   virtual Tensor project(const Task& task) = 0;
@@ -105,23 +109,32 @@ bool prove_norm(const Param& param, double sigma_max);
 // and Inf.
 std::optional<UpperBound> norm_bound(const Param& param);
 
-// Enforce, prove, repair, for one weight.
+// Enforce, prove, repair: one weight, its constraint and the cap in force.
 class Enforcer {
  public:
-  // `role` decides between the method and the row cap of tables. Throws InputError for a role that is neither, and
-  // later for a Param of the other kind.
-  explicit Enforcer(const ConstraintOptions& options, Role role = Role::linear);
+  // A method by its name; tables get the row cap, whatever the method. Throws InputError for an unknown method, for a role
+  // that has no norm to constrain and, where the method uses the cap, for one that is not positive and finite.
+  Enforcer(const Param& param, const ConstraintOptions& options, double sigma_max);
+
+  // Any constraint, such as a subclass of your own.
+  Enforcer(Param param, std::unique_ptr<Constraint> constraint, double sigma_max);
 
   // Brings initial weights inside the set: singular values above the cap are lowered to it, less the margin.
-  void start_(const Param& param, double sigma_max);
+  void start_();
 
   // The method, aimed a little below the cap so that rounding does not lead above it.
-  void enforce_(const Param& param, double sigma_max, const StepInfo& step);
+  void enforce_(const StepInfo& step);
 
-  // Proves norm ≤ sigma_max; where the proof fails, seals the weight at the cap less the margin. Returns true
-  // if it had to. Throws PromiseError where that fails too.
-  bool prove_and_repair_(const Param& param, double sigma_max);
+  // Proves norm ≤ cap; where the proof fails, seals the weight at the cap less the margin. Returns true if it had to.
+  // Throws PromiseError where that fails too.
+  bool prove_and_repair_();
 
+  bool prove() const { return prove_norm(param_, sigma_max_); }
+  Guarantee guarantee(const StepInfo& step) const;  // of the method, for the cap in force
+
+  const Param& param() const { return param_; }
+  double cap() const { return sigma_max_; }
+  void set_cap(double sigma_max);  // in force from now on; throws InputError like the constructor
   int64_t repairs() const { return repairs_; }
   Constraint& constraint() { return *constraint_; }
   const Constraint& constraint() const { return *constraint_; }
@@ -130,14 +143,11 @@ class Enforcer {
   static double margin(at::ScalarType weight, at::ScalarType products);
 
  private:
-  double aim_below(const Param& param, double sigma_max,
-                   double reach = std::numeric_limits<double>::infinity()) const;
+  double aim_below(double reach = std::numeric_limits<double>::infinity()) const;
 
-  void check_role(const Param& param) const;
-
-  ConstraintOptions options_;
-  Role role_;
+  Param param_;
   std::unique_ptr<Constraint> constraint_;
+  double sigma_max_ = 0.0;
   int64_t repairs_ = 0;
 };
 

@@ -24,6 +24,8 @@ namespace bridle {
 struct Batch {
   at::Tensor inputs;   // tokens [B, T] in int64, or pixels [B, 3072] in float32
   at::Tensor targets;  // the next tokens [B, T], or labels [B], in int64
+
+  Batch to(at::Device device) const { return {inputs.to(device), targets.to(device)}; }
 };
 
 // Examples by where they start: position p of a text is the window that begins at its p-th token, of images the p-th.

@@ -214,20 +214,26 @@ class Model {
   // that is trained requires gradients.
   const std::vector<Param>& params() const { return params_; }
 
+  at::Device device() const { return params_.front().tensor.device(); }  // of all params, and of inputs
+
  protected:
   Model() = default;
   bool can_fuse(const Pass& pass) const;  // and the weights are float32 on a CPU
   std::vector<Param> params_;
 };
 
-// With initial weights that depend on the seed alone, or zero without one; float32 unless told otherwise.
+// With initial weights that depend on the seed alone, or zero without one; float32 on the CPU unless `weights` names another
+// dtype or device. They are drawn on the CPU, so that every device gets the same ones.
 std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uint64_t> seed,
-                                  at::ScalarType dtype = at::kFloat);
+                                  const at::TensorOptions& weights = {});
 
 // With weights from elsewhere: `source` is asked for each in turn, by name and shape, and may throw. Nothing is allocated
 // for a weight that it does not give.
 using WeightSource = std::function<at::Tensor(const std::string& name, at::IntArrayRef shape)>;
 std::unique_ptr<Model> make_model_from(const WeightSource& source, const ModelOptions& options);
+
+// The same model with a copy of its weights on the device.
+std::unique_ptr<Model> copy_to(const Model& model, at::Device device);
 
 // Without values: nothing is allocated, and it answers all that does not depend on them.
 std::unique_ptr<Model> outline(const ModelOptions& options);

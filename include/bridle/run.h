@@ -23,8 +23,8 @@ struct Run {
   std::unique_ptr<Tokenizer> tokenizer;  // null for images
 };
 
-// Throws InputError, saying what is missing.
-Run open_run(const std::filesystem::path& folder);
+// Its model on the given device. Throws InputError, saying what is missing.
+Run open_run(const std::filesystem::path& folder, at::Device device = at::kCPU);
 
 // The same with a model that has been read from the folder already.
 Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model);

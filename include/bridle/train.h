@@ -84,6 +84,7 @@ struct RunOptions {
   ScheduleOptions schedule = {};
   ConstraintSettings constraint = {};
   TrainingOptions training = {};
+  at::Device device = at::kCPU;  // where models compute and are trained; not a key: a run may go on elsewhere
 };
 
 // A TOML recipe and settings over it ("section.key=value"). Throws InputError for an unknown key, naming the nearest.
@@ -178,8 +179,8 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // A run that goes on from its newest whole checkpoint. Throws InputError, naming the keys, where a recipe is given that
-  // is not the run's.
+  // A run that goes on from its newest whole checkpoint, on the recipe's device where one is given. Throws InputError,
+  // naming the keys, where the recipe is not the run's.
   static std::unique_ptr<Trainer> resume(const std::filesystem::path& folder,
                                          const TrainListener& listener = {},
                                          const std::optional<RunOptions>& recipe = std::nullopt);

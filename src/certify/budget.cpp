@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bridle/certify.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
 #include "certify/cap_norms.h"
-#include "certify/paper_formula.h"
 
 namespace bridle {
 namespace {
@@ -39,7 +39,7 @@ double inner_product(const at::Tensor& a, const at::Tensor& b) {
 Budget::Budget(const Model& model, const std::vector<Param>& params, const BudgetOptions& options)
     : model_(model), params_(params), options_(options), seen_(params.size()), prices_(params.size()) {
   if (!(options.lipschitz > 0.0 && std::isfinite(options.lipschitz)))
-    throw InputError("budget", fmt::format("--lipschitz {}; it is a positive number", options.lipschitz));
+    throw InputError("budget", fmt::format("--lipschitz must be positive, got {}", options.lipschitz));
   if (!(options.embedding_cap > 0.0) && model.shape().input == InputKind::tokens)
     throw InputError("budget",
                      "a budget needs a cap of the embedding: set constraint.embedding_cap, 1 by default");

@@ -11,6 +11,7 @@
 #include "bridle/error.h"
 #include "certify/fact_norms.h"
 #include "kernels/exact_arithmetic.h"
+#include "nn/cpu_model.h"
 #include "nn/enclosure.h"
 
 namespace bridle {
@@ -87,7 +88,7 @@ bool is_loose(const std::string& what, const StatedBound& stated, const UpperBou
 
 CertifiedBound certify(const Model& model, double attack_radius) {
   if (!(attack_radius >= 0.0 && std::isfinite(attack_radius)))
-    throw InputError("certify", fmt::format("a radius of {}; it cannot be negative", attack_radius));
+    throw InputError("certify", fmt::format("the radius must be 0 or more, got {}", attack_radius));
   const at::NoGradGuard no_gradients;
   refuse_nonfinite(model, "certify");
   RecordingNorms norms;
@@ -147,15 +148,16 @@ std::vector<std::string> check_bound(const Model& model, const CertifiedBound& s
 
 Neighbourhood neighbourhood_of(const Model& model, const std::vector<at::Tensor>& inputs, double radius) {
   if (!(radius >= 0.0 && std::isfinite(radius)))
-    throw InputError("certify", fmt::format("a radius of {}; it cannot be negative", radius));
+    throw InputError("certify", fmt::format("the radius must be 0 or more, got {}", radius));
   const at::NoGradGuard no_gradients;
   const ExactArithmetic arithmetic;
   ErrorWalk walk;
   Pass pass{.dtype = at::kDouble};
+  const CpuModel own(model);
   for (const at::Tensor& batch : inputs) {
-    const at::Tensor embedded = model.embed(batch, pass);
+    const at::Tensor embedded = own->embed(batch.cpu(), pass);
     walk.begins = pass.begins;
-    model.enclose(embedded, walk);
+    own->enclose(embedded, walk);
   }
   return {.activations = walk.activations, .radius = radius};
 }

@@ -1,4 +1,4 @@
-#include "certify/paper_formula.h"
+#include "bridle/certify.h"
 
 #include <fmt/format.h>
 

@@ -27,7 +27,7 @@ std::vector<double> scaled_caps(const std::vector<Param>& params, const std::vec
 
 std::vector<double> caps_within(const Model& model, const std::vector<Param>& params, double lipschitz) {
   if (!(lipschitz > 0.0 && std::isfinite(lipschitz)))
-    throw InputError("seal", fmt::format("a bound of {}; it is a positive number", lipschitz));
+    throw InputError("seal", fmt::format("the bound must be positive, got {}", lipschitz));
   std::vector<double> norms;
   for (const Param& param : params) {
     if (!is_matrix(param.role) && !is_table(param.role)) {

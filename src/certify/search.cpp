@@ -1,7 +1,7 @@
-// See search.h. The two inputs are x ± h·v, ‖v‖ = 1: one backward pass from ‖f(x + hv) − f(x − hv)‖ gives both the gradient
+// The two inputs are x ± h·v, ‖v‖ = 1: one backward pass from ‖f(x + hv) − f(x − hv)‖ gives both the gradient
 // of the stretch with respect to x and Jᵀu for the direction v. In this norm the best direction for a given u moves every
 // token as far as it may, v_t = √d·(Jᵀu)_t/|(Jᵀu)_t|, which is power iteration; x climbs with a step of its own.
-#include "certify/search.h"
+#include "bridle/certify.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
@@ -21,6 +21,7 @@
 #include "bridle/error.h"
 #include "certify/search_starts.h"
 #include "kernels/exact_arithmetic.h"
+#include "nn/cpu_model.h"
 #include "nn/enclosure.h"
 
 namespace bridle {
@@ -205,8 +206,10 @@ void check(const SearchOptions& options) {
 
 }  // namespace
 
-ObservedStretch search_stretch(const Model& model, const SearchOptions& options) {
+ObservedStretch search_stretch(const Model& searched, const SearchOptions& options) {
   check(options);
+  const CpuModel own(searched);
+  const Model& model = *own;
   const at::AutoGradMode gradients(true);
   int64_t done = 0;
   const int64_t total = options.rounds + options.rounds / 3;

@@ -3,7 +3,7 @@
 // are steepest. These are built from the leading singular vectors of the weights.
 #pragma once
 
-#include "certify/search.h"
+#include "bridle/certify.h"
 
 namespace bridle {
 

@@ -14,6 +14,7 @@ class Clip : public Constraint {
   explicit Clip(const ConstraintOptions& options) : floor_(options.floor), products_(options.product_dtype) {}
   const char* name() const override { return "clip"; }
   double product_share(double /*reach*/) const override { return 1.0; }
+  std::optional<at::ScalarType> product_dtype() const override { return products_; }
   Guarantee promise(const Param&, double, const StepInfo&) const override {
     return no_guarantee("the signs of singular values far below the Frobenius norm do not converge");
   }

@@ -15,6 +15,7 @@ class HardCap : public Constraint {
   explicit HardCap(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "hard_cap"; }
   double product_share(double /*reach*/) const override { return 1.0; }
+  std::optional<at::ScalarType> product_dtype() const override { return products_; }
   bool needs_update_bound() const override { return true; }
   Guarantee promise(const Param& param, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
@@ -49,6 +50,7 @@ class HardCapPolynomial : public Constraint {
   explicit HardCapPolynomial(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "hard_cap_polynomial"; }
   double product_share(double /*reach*/) const override { return 1.0; }
+  std::optional<at::ScalarType> product_dtype() const override { return products_; }
   bool needs_update_bound() const override { return true; }
   Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
@@ -70,7 +72,6 @@ class HardCapPolynomial : public Constraint {
 class HardCapSvd : public Constraint {
  public:
   const char* name() const override { return "hard_cap_svd"; }
-  double product_share(double /*reach*/) const override { return 1.0; }
   Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "exact, for any update"};
   }

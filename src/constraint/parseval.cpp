@@ -23,6 +23,7 @@ class Parseval : public Constraint {
   }
   const char* name() const override { return "parseval"; }
   double product_share(double /*reach*/) const override { return 1.0; }
+  std::optional<at::ScalarType> product_dtype() const override { return products_; }
   Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     const OddPolynomial p = polynomial();

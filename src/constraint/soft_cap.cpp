@@ -35,6 +35,7 @@ class SoftCap : public Constraint {
   double product_share(double reach) const override {
     return std::isfinite(reach) ? std::min(1.0, 3.0 * soft_cap_coupling(reach).alpha * reach * reach) : 1.0;
   }
+  std::optional<at::ScalarType> product_dtype() const override { return products_; }
   Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     return {sigma_max, "the strength is coupled to the largest norm that the step can reach"};

@@ -10,6 +10,7 @@ class Stiefel : public Constraint {
   explicit Stiefel(const ConstraintOptions& options) : products_(options.product_dtype) {}
   const char* name() const override { return "stiefel"; }
   double product_share(double /*reach*/) const override { return 1.0; }
+  std::optional<at::ScalarType> product_dtype() const override { return products_; }
   Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "the six-step list never exceeds 1"};
   }

@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "bridle/error.h"
 #include "io/certificate_parse.h"
+#include "io/model_folder.h"
 
 namespace bridle {
 namespace {
@@ -61,7 +62,8 @@ Json matrices_json(const CertifiedBound& bound) {
 Json read_json(const Path& path) { return parse_json(read_file(path, kLargestJson), "check", path.string()); }
 
 void refuse_another_model(const Certificate& certificate, const ModelIdentity& identity, const Path& folder) {
-  if (!same_json(identity.config, certificate.architecture))
+  if (!same_json(parse_json(identity.config, "check", (folder / "config.json").string()),
+                 parse_json(certificate.architecture, "check", "architecture")))
     refuse(
         fmt::format("{} is another architecture than the certificate's", (folder / "config.json").string()));
   if (identity.sha256 != certificate.sha256)
@@ -116,13 +118,15 @@ Json to_json(const Certificate& certificate) {
           {"observed_lipschitz", certificate.observed ? Json(*certificate.observed) : Json(nullptr)},
           {"weights",
            {{"file", kCertificateWeights}, {"sha256", certificate.sha256}, {"dtype", certificate.dtype}}},
-          {"architecture", certificate.architecture},
+          {"architecture", parse_json(certificate.architecture, "certify", "architecture")},
           {"layers", layers_json(bound)},
           {"matrices", matrices_json(bound)}};
 }
 
+std::string certificate_text(const Certificate& certificate) { return to_json(certificate).dump(2) + "\n"; }
+
 void write_certificate(const Path& path, const Certificate& certificate) {
-  const std::string text = to_json(certificate).dump(2) + "\n";
+  const std::string text = certificate_text(certificate);
   if (text.size() > kLargestJson)
     throw PromiseError("certify", fmt::format("{} would have {} bytes; a certificate has at most {}",
                                               path.string(), text.size(), kLargestJson));

@@ -158,7 +158,7 @@ Certificate parse_certificate(const Json& json) {
   Certificate result{.version = text(json, "version"),
                      .sha256 = text(weights, "sha256"),
                      .dtype = text(weights, "dtype"),
-                     .architecture = field(json, "architecture"),
+                     .architecture = field(json, "architecture").dump(),
                      .bound = {},
                      .observed = {}};
   const auto radius = [&json](const char* key) { return magnitude(field(json, key), key); };

@@ -15,7 +15,7 @@
 namespace bridle {
 namespace {
 
-// What every bound is computed under: ordinary rounding, and no graph for gradients.
+// What every bound is computed under: ordinary rounding, and no graph for gradients; on the CPU, whose arithmetic is IEEE's.
 struct ProofScope {
   ExactArithmetic arithmetic;
   at::NoGradGuard no_grad;
@@ -43,7 +43,10 @@ std::optional<NormBound> bound_one(const Tensor& matrix, const NormBoundOptions&
   return NormBound{UpperBound::scaled(norm->mantissa(), norm->exponent() + scaled->exponent), options.method};
 }
 
-Tensor as_batch(const Tensor& matrices) { return matrices.dim() == 2 ? matrices.unsqueeze(0) : matrices; }
+Tensor as_batch(const Tensor& matrices) {
+  const Tensor own = matrices.cpu();
+  return own.dim() == 2 ? own.unsqueeze(0) : own;
+}
 
 }  // namespace
 
@@ -132,7 +135,7 @@ bool prove_spectral_norm(const Tensor& matrices, double limit) {
 std::optional<UpperBound> row_rms_bound(const Tensor& table) {
   require_matrix(table, "row_rms_bound");
   const ProofScope scope;
-  const auto scaled = scaled_exactly(table);
+  const auto scaled = scaled_exactly(table.cpu());
   if (!scaled) return std::nullopt;
   const Tensor rows = scaled->matrix.to(at::kDouble);
   const double largest = rows.square().sum(-1).max().item<double>();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_map>
 
 #include "bridle/error.h"
 #include "bridle/nn.h"
@@ -153,12 +155,25 @@ ModelOptions resolved(ModelOptions options) {
 }
 
 std::unique_ptr<Model> make_model(const ModelOptions& options, std::optional<uint64_t> seed,
-                                  at::ScalarType dtype) {
-  return model_from(options, {.seed = seed, .dtype = dtype});
+                                  const at::TensorOptions& weights) {
+  return model_from(options, {.seed = seed,
+                              .dtype = weights.has_dtype() ? weights.dtype().toScalarType() : at::kFloat,
+                              .device = weights.device()});
 }
 
 std::unique_ptr<Model> make_model_from(const WeightSource& source, const ModelOptions& options) {
   return model_from(options, {.given = source});
+}
+
+std::unique_ptr<Model> copy_to(const Model& model, at::Device device) {
+  std::unordered_map<std::string_view, at::Tensor> values;
+  for (const Param& param : model.params()) values[param.name] = param.tensor.detach();
+  const auto copy = [&](const std::string& name, at::IntArrayRef /*shape*/) {
+    return values.at(name).to(at::device(device), /*non_blocking=*/false, /*copy=*/true);
+  };
+  const std::optional<ModelOptions> options = model.options();
+  if (!options) throw InputError("model", "no options describe this model, so no copy of it can be made");
+  return make_model_from(copy, *options);
 }
 
 std::unique_ptr<Model> outline(const ModelOptions& options) {

@@ -13,9 +13,9 @@
 namespace bridle {
 namespace {
 
-// Exact: float16 fits into float32, which the proofs take.
+// On the CPU, where proofs run. Exact: float16 fits into float32, which the proofs take.
 at::Tensor values_of(const Param& param) {
-  const at::Tensor values = param.tensor.detach();
+  const at::Tensor values = param.tensor.detach().cpu();
   return values.scalar_type() == at::kHalf ? values.to(at::kFloat) : values;
 }
 
@@ -29,8 +29,7 @@ at::Tensor scaled_exactly_by(const Param& weight, const at::Tensor& blocks, std:
   if (weight.tensor.scalar_type() == at::kDouble)
     throw PromiseError(
         "bound", fmt::format("{} is float64; bounds are for weights in float32 or bfloat16", weight.name));
-  const at::Tensor factor = at::from_blob(factors.data(), shape, at::kDouble).to(weight.tensor.device());
-  return blocks.to(at::kDouble).mul(factor);
+  return blocks.to(at::kDouble).mul(at::from_blob(factors.data(), shape, at::kDouble));
 }
 
 // Large random matrices have no gap below their norm, and the last digits of it would cost all the eigenvalues.

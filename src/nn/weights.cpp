@@ -25,12 +25,13 @@ at::Tensor Weights::normal(at::IntArrayRef shape) const {
 }
 
 Param Weights::add(const std::string& name, Role role, const at::Tensor& values) {
-  params_.push_back(
-      {.name = name,
-       .tensor = (origin_.given ? values : values.to(origin_.dtype)).contiguous().requires_grad_(true),
-       .role = role,
-       .attention_residuals_after = attention_residuals_after,
-       .mlp_residuals_after = mlp_residuals_after});
+  // Initial values are drawn on the CPU and moved once they are rounded: every device gets the same bits.
+  const at::Tensor own = origin_.given ? values : values.to(origin_.dtype).contiguous().to(origin_.device);
+  params_.push_back({.name = name,
+                     .tensor = own.contiguous().requires_grad_(true),
+                     .role = role,
+                     .attention_residuals_after = attention_residuals_after,
+                     .mlp_residuals_after = mlp_residuals_after});
   return params_.back();
 }
 

@@ -13,7 +13,8 @@ namespace bridle {
 struct WeightOrigin {
   std::optional<uint64_t> seed = {};  // none: every weight is zero
   at::ScalarType dtype = at::kFloat;
-  WeightSource given = {};  // asked for every weight, instead of seed and dtype, where there is one
+  at::Device device = at::kCPU;
+  WeightSource given = {};  // asked for every weight, instead of all above, where there is one
 };
 
 class Weights {

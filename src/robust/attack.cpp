@@ -1,4 +1,4 @@
-#include "robust/attack.h"
+#include "bridle/attack.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
@@ -8,14 +8,14 @@
 #include <cmath>
 
 #include "bridle/error.h"
+#include "bridle/predictions.h"
 #include "bridle/random.h"
-#include "robust/predictions.h"
-#include "robust/siege.h"
+#include "robust/attack_batch.h"
 
 namespace bridle {
 namespace {
 
-constexpr int64_t kTogether = 125;  // images at a time: what a step works on stays in the cache
+constexpr int64_t kBatchSize = 125;  // what a step works on stays in the cache
 
 // The first images of a source.
 class FirstOf : public Source {
@@ -37,20 +37,19 @@ std::vector<double> epsilons_of(const AttackOptions& options) {
     const double epsilon = options.epsilons[i];
     if (!(epsilon > 0.0 && std::isfinite(epsilon)) || (i > 0 && epsilon <= options.epsilons[i - 1]))
       throw InputError("attack",
-                       fmt::format("epsilon = {}; they are positive numbers, each above the last", epsilon));
+                       fmt::format("epsilon must be positive and above the one before it, got {}", epsilon));
   }
   return options.epsilons.empty() ? usual : options.epsilons;
 }
 
 void check(const Model& model, const AttackOptions& options) {
   if (model.shape().input != InputKind::vectors)
-    throw InputError(
-        "attack",
-        "attacks are on classifiers of images; for a model of text, bridle certify --predictions "
-        "says which predictions cannot change");
+    throw InputError("attack",
+                     "the model must be an image classifier, got a model of text; bridle certify "
+                     "--predictions says which of its predictions cannot change");
   const auto at_least = [](const char* name, int64_t value, int64_t least) {
     if (value < least)
-      throw InputError("attack", fmt::format("{} = {}; it is at least {}", name, value, least));
+      throw InputError("attack", fmt::format("{} must be at least {}, got {}", name, least, value));
   };
   at_least("images", options.images, 1);
   at_least("restarts", options.restarts, 1);
@@ -58,27 +57,28 @@ void check(const Model& model, const AttackOptions& options) {
   at_least("queries", options.queries, 0);
   at_least("examples", options.examples, 0);
   if (options.standardised && model.shape().size % 3 != 0)
-    throw InputError("attack", "standardised pixels have three channels; this model's inputs have not");
+    throw InputError("attack", fmt::format("standardised pixels must have three channels, got {} inputs",
+                                           model.shape().size));
 }
 
-// All that is done within one ε; each adversary goes on from its own best of the last.
-void besiege(Siege& siege, const AttackOptions& options, double epsilon, RandomKey key) {
-  siege.allow(epsilon);
-  siege.climb(siege.by_gradient().worst, 0, options.steps);
-  const std::vector<int64_t> shape = siege.by_gradient().worst.sizes().vec();
+// Both attacks at one ε; each starts from its own worst perturbation at the last ε.
+void attack_at(AttackBatch& batch, const AttackOptions& options, double epsilon, RandomKey key) {
+  batch.set_epsilon(epsilon);
+  const at::Tensor worst = batch.by_gradient().worst;
+  batch.pgd(worst, 0, options.steps);
   for (int restart = 1; restart < options.restarts; ++restart, ++key.step)
-    siege.climb(siege.start(random_normal(shape, key)), restart, options.steps);
-  siege.search(options.queries, key);
+    batch.pgd(batch.random_start(random_normal(worst.sizes(), key).to(worst.device())), restart,
+              options.steps);
+  batch.search(options.queries, key);
 }
 
 void check_batch(const Batch& batch, const Model& model) {
   const int64_t classes = model.shape().outputs;
   const int64_t largest = batch.targets.max().item<int64_t>();
   if (classes < 2 || largest >= classes)
-    throw InputError("attack",
-                     fmt::format("the model has {} classes, and there is a label {}; an attack needs two "
-                                 "classes and labels among them",
-                                 classes, largest));
+    throw InputError("attack", fmt::format("the model must have two classes and more than the largest label, "
+                                           "got {} classes and a label {}",
+                                           classes, largest));
 }
 
 double share(const std::vector<at::Tensor>& parts) {
@@ -115,45 +115,46 @@ AttackResult attack(const Model& model, const std::shared_ptr<const Source>& sou
   const auto first = std::make_shared<FirstOf>(source, options.images);
   const CertifiedPredictions predictions = certify_predictions(
       model, first,
-      {.epsilons = epsilons, .standardised = options.standardised, .order = {.batch_size = kTogether}});
+      {.epsilons = epsilons, .standardised = options.standardised, .order = {.batch_size = kBatchSize}});
   // The classifier under attack computes in float32.
   const CertifiedFunction& certified = predictions.of("float32");
-  const Victim victim(model, options.standardised);
-  const Evaluation batches(first, {.batch_size = kTogether});
+  const Classifier classifier(model, options.standardised);
+  const Evaluation batches(first, {.batch_size = kBatchSize});
   std::vector<Columns> columns(epsilons.size());
-  std::vector<at::Tensor> right;
+  std::vector<at::Tensor> correct;
   std::vector<at::Tensor> probability;
   std::vector<std::vector<at::Tensor>> shown(1 + epsilons.size());
   for (int64_t b = 0; b < batches.size(); ++b) {
-    const Batch batch = batches[b];
-    check_batch(batch, model);
-    const at::Tensor images = victim.plain(batch.inputs.reshape({batch.inputs.size(0), -1}));
-    const int64_t examples = std::clamp<int64_t>(options.examples - b * kTogether, 0, images.size(0));
-    Siege siege(victim, images, batch.targets, predictions.predicted.narrow(0, b * kTogether, images.size(0)),
-                options.box);
-    right.push_back(siege.right());
-    probability.push_back(siege.by_both().surprise.neg().exp());
+    const Batch read = batches[b].to(model.device());
+    check_batch(read, model);
+    const at::Tensor images = classifier.plain(read.inputs.reshape({read.inputs.size(0), -1}));
+    const int64_t examples = std::clamp<int64_t>(options.examples - b * kBatchSize, 0, images.size(0));
+    AttackBatch batch(classifier, images, read.targets,
+                      predictions.predicted.narrow(0, b * kBatchSize, images.size(0)).to(model.device()),
+                      options.box);
+    correct.push_back(batch.correct());
+    probability.push_back(batch.by_both().nll.neg().exp());
     shown[0].push_back(images.narrow(0, 0, examples));
     for (size_t e = 0; e < epsilons.size(); ++e) {
       const auto number = static_cast<uint64_t>(b) * epsilons.size() + e;
-      besiege(siege, options, epsilons[e],
-              {.seed = options.seed, .stream = Stream::attack, .step = number << 20U});
-      const Found both = siege.by_both();
+      attack_at(batch, options, epsilons[e],
+                {.seed = options.seed, .stream = Stream::attack, .step = number << 20U});
+      const AttackFindings both = batch.by_both();
       Columns& own = columns[e];
-      own.stands.push_back(siege.right().logical_and(both.broken.logical_not()));
-      own.by_gradient.push_back(siege.right().logical_and(siege.by_gradient().broken.logical_not()));
-      own.by_search.push_back(siege.right().logical_and(siege.by_search().broken.logical_not()));
-      own.probability.push_back(both.surprise.neg().exp());
+      own.stands.push_back(batch.correct().logical_and(both.broken.logical_not()));
+      own.by_gradient.push_back(batch.correct().logical_and(batch.by_gradient().broken.logical_not()));
+      own.by_search.push_back(batch.correct().logical_and(batch.by_search().broken.logical_not()));
+      own.probability.push_back(both.nll.neg().exp());
       own.broken.push_back(both.broken);
       own.changed.push_back(both.changed);
       shown[e + 1].push_back(both.worst.narrow(0, 0, examples));
       report(progress, {.what = "attacking",
                         .done = static_cast<int64_t>(number) + 1,
                         .total = batches.size() * static_cast<int64_t>(epsilons.size()),
-                        .unit = "rounds"});
+                        .unit = "batches"});
     }
   }
-  AttackResult result{.images = first->size(), .accuracy = share(right), .probability = share(probability)};
+  AttackResult result{.images = first->size(), .accuracy = share(correct), .probability = share(probability)};
   std::vector<at::Tensor> broken;
   std::vector<at::Tensor> changed;
   std::vector<at::Tensor> examples;
@@ -169,9 +170,9 @@ AttackResult attack(const Model& model, const std::shared_ptr<const Source>& sou
     broken.push_back(at::cat(own.broken));
     changed.push_back(at::cat(own.changed));
   }
-  result.broken = at::stack(broken);
-  result.examples = at::stack(examples);
-  check_promise(at::stack(changed), certified, options, epsilons);
+  result.broken = at::stack(broken).cpu();
+  result.examples = at::stack(examples).cpu();
+  check_promise(at::stack(changed).cpu(), certified, options, epsilons);
   return result;
 }
 

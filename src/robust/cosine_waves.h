@@ -1,4 +1,4 @@
-// Directions for a search that knows no gradients.
+// Directions for the black-box search.
 #pragma once
 
 #include "bridle/random.h"

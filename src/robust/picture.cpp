@@ -1,4 +1,5 @@
-#include "robust/picture.h"
+// A sheet of images as a PNG file, to look at.
+#include "bridle/attack.h"
 
 #include <ATen/ops/full.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "robust/predictions.h"
+#include "bridle/predictions.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -13,6 +13,7 @@
 
 #include "bridle/error.h"
 #include "kernels/exact_arithmetic.h"
+#include "nn/cpu_model.h"
 #include "nn/enclosure.h"
 
 namespace bridle {
@@ -237,10 +238,11 @@ CertifiedPredictions certify_predictions(const Model& model, const std::shared_p
   const at::NoGradGuard no_gradients;
   const ExactArithmetic arithmetic;
   const bool pixels = model.shape().input == InputKind::vectors;
-  Certifier certifier(model, options, pixels);
+  const CpuModel own(model);
+  Certifier certifier(*own, options, pixels);
   const Evaluation batches(source, small_enough(options.order, model.shape()));
   for (int64_t b = 0; b < batches.size(); ++b) {
-    certifier.add(batches[b]);
+    certifier.add(batches[b].to(at::kCPU));
     report(progress,
            {.what = "certifying predictions", .done = b + 1, .total = batches.size(), .unit = "batches"});
   }

@@ -8,11 +8,11 @@
 #include "base/files.h"
 #include "base/library_error.h"
 #include "base/stopwatch.h"
+#include "bridle/certify.h"
 #include "bridle/error.h"
+#include "bridle/predictions.h"
 #include "bridle/run.h"
 #include "bridle/sweep.h"
-#include "certify/paper_formula.h"
-#include "robust/predictions.h"
 #include "sweep/registry.h"
 #include "sweep/results.h"
 

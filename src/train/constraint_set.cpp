@@ -32,32 +32,30 @@ ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintS
     const bool capped = is_table(param.role) ? settings.embedding_cap > 0.0 : is_matrix(param.role);
     if (!capped) continue;
     const double cap = is_table(param.role) ? settings.embedding_cap : settings.sigma_max;
-    entries_.push_back({i, cap, Enforcer(settings.options, param.role), is_table(param.role)});
+    entries_.push_back({i, Enforcer(param, settings.options, cap), is_table(param.role)});
   }
 }
 
 void ConstraintSet::set_caps(const std::vector<double>& caps) {
-  for (Entry& entry : entries_) entry.cap = caps.at(entry.param);
+  for (Entry& entry : entries_) entry.enforcer.set_cap(caps.at(entry.param));
   prove_all_ = true;
 }
 
 std::vector<double> ConstraintSet::caps() const {
   std::vector<double> caps(params_.size());
-  for (const Entry& entry : entries_) caps[entry.param] = entry.cap;
+  for (const Entry& entry : entries_) caps[entry.param] = entry.enforcer.cap();
   return caps;
 }
 
 bool ConstraintSet::all_proved() const {
   return std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return !(entry.promised || prove_all_) || prove_norm(params_[entry.param], entry.cap);
+    return !(entry.promised || prove_all_) || entry.enforcer.prove();
   });
 }
 
 void ConstraintSet::start_() {
   keep_mixtures_();
-  for (Entry& entry : entries_) {
-    if (entry.enforcer.constraint().uses_cap()) entry.enforcer.start_(params_[entry.param], entry.cap);
-  }
+  for (Entry& entry : entries_) entry.enforcer.start_();
 }
 
 // α in [0, 1], and coefficients of a proved length of at most 1.
@@ -81,22 +79,21 @@ void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
   keep_mixtures_();
   each_apart(sizes(), [&](size_t i) {
     Entry& entry = entries_[i];
-    const Param& param = params_[entry.param];
+    Enforcer& enforcer = entry.enforcer;
     const StepInfo& step = steps.at(entry.param);
-    Constraint& constraint = entry.enforcer.constraint();
     // Some methods guarantee only a norm above the cap: they are left to their equilibrium.
     constexpr double none = std::numeric_limits<double>::infinity();
     const double norm =
-        constraint.uses_cap() ? constraint.guarantee(param, entry.cap, step).norm.value_or(none) : none;
-    entry.promised = is_table(param.role) || norm <= entry.cap;
-    entry.enforcer.enforce_(param, entry.cap, step);
+        enforcer.constraint().uses_cap() ? enforcer.guarantee(step).norm.value_or(none) : none;
+    entry.promised = is_table(enforcer.param().role) || norm <= enforcer.cap();
+    enforcer.enforce_(step);
   });
 }
 
 void ConstraintSet::prove_and_repair_() {
   each_apart(sizes(), [&](size_t i) {
     Entry& entry = entries_[i];
-    if (entry.promised || prove_all_) entry.enforcer.prove_and_repair_(params_[entry.param], entry.cap);
+    if (entry.promised || prove_all_) entry.enforcer.prove_and_repair_();
   });
 }
 

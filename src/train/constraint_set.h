@@ -36,7 +36,6 @@ class ConstraintSet {
  private:
   struct Entry {
     size_t param;
-    double cap;
     Enforcer enforcer;
     bool promised;  // the method guarantees the cap for the steps that it has seen
   };

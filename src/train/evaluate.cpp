@@ -14,7 +14,7 @@ EvaluationResult evaluate(const Model& model, const std::shared_ptr<const Source
   double loss = 0.0;
   double right = 0.0;
   for (int64_t i = 0; i < batches.size(); ++i) {
-    const Batch batch = batches[i];
+    const Batch batch = batches[i].to(model.device());
     const auto targets = static_cast<double>(batch.targets.numel());
     const LossAndGradients own = loss_only(model, batch, pass);
     loss += own.loss * targets;

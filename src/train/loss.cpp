@@ -42,7 +42,8 @@ std::vector<at::Tensor> gradients_of(const at::Tensor& loss, const Model& model)
 
 }  // namespace
 
-LossAndGradients loss_and_gradients(const Model& model, const Batch& batch, Pass& pass) {
+LossAndGradients loss_and_gradients(const Model& model, const Batch& given, Pass& pass) {
+  const Batch batch = given.to(model.device());
   if (auto fused = model.fused_loss(batch.inputs, batch.targets, pass, /*gradients=*/true))
     return *std::move(fused);
   Stopwatch watch(pass.times);

@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "bridle/error.h"
 #include "data/image_source.h"
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 #include "train/options.h"
 
 namespace bridle {
@@ -29,9 +29,9 @@ void refuse_what_is_no_run(const std::filesystem::path& folder) {
 
 }  // namespace
 
-Run open_run(const std::filesystem::path& folder) {
+Run open_run(const std::filesystem::path& folder, at::Device device) {
   refuse_what_is_no_run(folder);
-  return open_run(folder, read_model(folder));
+  return open_run(folder, read_model(folder, device).model);
 }
 
 Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model) {

@@ -47,9 +47,8 @@ class Reader {
     read_ = tokens.size();
     std::vector<int64_t> part(tokens.end() - static_cast<std::ptrdiff_t>(fresh), tokens.end());
     Pass pass{.cache = &cache_};
-    const at::Tensor logits =
-        model_.forward(at::from_blob(part.data(), {1, static_cast<int64_t>(fresh)}, at::kLong), pass);
-    return logits.select(1, -1).view({-1});
+    const at::Tensor ids = at::from_blob(part.data(), {1, static_cast<int64_t>(fresh)}, at::kLong);
+    return model_.forward(ids.to(model_.device()), pass).select(1, -1).view({-1}).cpu();
   }
 
  private:

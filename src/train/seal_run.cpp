@@ -8,7 +8,7 @@
 #include "bridle/run.h"
 #include "certify/seal_model.h"
 #include "io/certificate_file.h"
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 #include "train/constraint_set.h"
 #include "train/options.h"
 
@@ -25,7 +25,7 @@ double loss_of(const Run& run, const std::shared_ptr<const Source>& split) {
 Run bare_run(const fs::path& folder) {
   Run run;
   run.folder = folder;
-  run.model = read_model(folder);
+  run.model = read_model(folder).model;
   return run;
 }
 
@@ -52,7 +52,7 @@ SealResult seal_run(const fs::path& folder, const fs::path& out, std::optional<d
   const Run run = is_run ? open_run(folder) : bare_run(folder);
   ConstraintSettings settings = run.options.constraint;
   if (lipschitz && !(*lipschitz > 0.0 && std::isfinite(*lipschitz)))
-    throw InputError("seal", fmt::format("--lipschitz {}; it is a positive number", *lipschitz));
+    throw InputError("seal", fmt::format("--lipschitz must be positive, got {}", *lipschitz));
   const double own = settings.formula == BoundFormula::sound ? settings.lipschitz : 0.0;
   const double budget = lipschitz.value_or(own);
   if (!is_run) settings.heads = HeadBlocks::kv;

@@ -6,7 +6,7 @@
 
 #include "base/available_memory.h"
 #include "bridle/error.h"
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 #include "train/memory_estimate.h"
 #include "train/options.h"
 
@@ -52,8 +52,9 @@ Pass TrainState::pass() const {
 }
 
 std::unique_ptr<Model> make_recipe_model(const RunOptions& options) {
-  if (const auto available = available_memory()) check_memory(options, at::get_num_threads(), *available);
-  return make_model(options.model.options(), options.training.seed);
+  if (const auto available = available_memory(); available && options.device.is_cpu())
+    check_memory(options, at::get_num_threads(), *available);
+  return make_model(options.model.options(), options.training.seed, options.device);
 }
 
 TrainState make_train_state(const RunOptions& options, std::unique_ptr<Model> model,

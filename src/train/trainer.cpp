@@ -117,7 +117,8 @@ Trainer::~Trainer() = default;
 
 std::unique_ptr<Trainer> Trainer::resume(const Path& folder, const TrainListener& listener,
                                          const std::optional<RunOptions>& recipe) {
-  const RunOptions options = read_config(folder / "config.toml");
+  RunOptions options = read_config(folder / "config.toml");
+  if (recipe) options.device = recipe->device;
   const DataSet data = open_data_set(options.data.name);
   const RunOptions complete = resolved(options, data);
   if (recipe) check_recipe(*recipe, complete, folder);

@@ -4,7 +4,7 @@
 
 #include "bridle/error.h"
 #include "io/certificate_file.h"
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 #include "train/checkpoint.h"
 #include "train/kept_metrics.h"
 #include "train/options.h"

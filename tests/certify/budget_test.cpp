@@ -9,7 +9,6 @@
 #include "bridle/constraint.h"
 #include "bridle/error.h"
 #include "bridle/linalg.h"
-#include "certify/paper_formula.h"
 #include "file_support.h"
 #include "nn_support.h"
 #include "support.h"
@@ -150,8 +149,8 @@ TEST(ABudget, ComesBackWithItsState) {
 
 TEST(ABudget, IsRefusedWhereItCannotBeKept) {
   const auto model = make_model(test::small_transformer(), 1);
-  EXPECT_ERROR(Budget(*model, model->params(), {.lipschitz = 0.0}), InputError, "a positive number");
-  EXPECT_ERROR(Budget(*model, model->params(), {.lipschitz = std::nan("")}), InputError, "a positive number");
+  EXPECT_ERROR(Budget(*model, model->params(), {.lipschitz = 0.0}), InputError, "must be positive");
+  EXPECT_ERROR(Budget(*model, model->params(), {.lipschitz = std::nan("")}), InputError, "must be positive");
   EXPECT_ERROR(Budget(*model, model->params(), {.lipschitz = 2.0, .embedding_cap = 0.0}), InputError,
                "constraint.embedding_cap");
   TransformerOptions tied = test::small_transformer();

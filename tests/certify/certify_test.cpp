@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "bridle/error.h"
-#include "certify/search.h"
 #include "file_support.h"
 #include "nn_support.h"
 #include "support.h"
@@ -202,7 +201,7 @@ TEST(ACertificate, IsNotGivenWithoutABound) {
   options.norm_epsilon = 0.0;
   EXPECT_ERROR(certify(*test::random_model(options)), PromiseError, "no finite bound");
   EXPECT_ERROR(certify(*test::random_model(test::small_transformer()), -1.0), InputError,
-               "cannot be negative");
+               "the radius must be 0 or more");
 }
 
 TEST(ALocalBound, IsSmallerThanTheGlobalOneAndHolds) {

@@ -1,4 +1,4 @@
-#include "certify/paper_formula.h"
+#include "bridle/certify.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>

@@ -27,7 +27,7 @@ TEST(ASealedModel, KeepsTheBoundItIsGiven) {
     const double wanted = before / 10.0;
     EXPECT_FALSE(seal_model_(model->params(), caps_within(*model, model->params(), wanted)).empty());
     EXPECT_LE(certify(*model).lipschitz.value, wanted * (1 + 1e-6));
-    EXPECT_ERROR(caps_within(*model, model->params(), -1.0), InputError, "a positive number");
+    EXPECT_ERROR(caps_within(*model, model->params(), -1.0), InputError, "must be positive, got -1");
   }
 }
 

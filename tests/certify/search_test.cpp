@@ -1,4 +1,4 @@
-#include "certify/search.h"
+#include "bridle/certify.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>

@@ -192,10 +192,10 @@ TEST(Constraint, EveryPairOfWeightAndProductTypesWorks) {
 
 TEST(Constraint, TakesAWeightThatRequiresGradients) {
   const Param w{.name = "w", .tensor = test::normal({6, 6}, 1).requires_grad_()};
-  Enforcer enforcer({.method = "soft_cap"});
-  enforcer.start_(w, 1.0);
-  enforcer.enforce_(w, 1.0, kMuonStep);
-  enforcer.prove_and_repair_(w, 1.0);
+  Enforcer enforcer(w, {.method = "soft_cap"}, 1.0);
+  enforcer.start_();
+  enforcer.enforce_(kMuonStep);
+  enforcer.prove_and_repair_();
   EXPECT_TRUE(w.tensor.requires_grad());
   EXPECT_TRUE(w.tensor.is_leaf());
   EXPECT_TRUE(prove_norm(w, 1.0));

@@ -44,8 +44,8 @@ assert shares["exact"] >= share >= shares["bfloat16"], shares
 assert abs(float(row["certified_accuracy"]) - share) < 1e-5 and share > 0, (row, share)
 P
 
-expect 1 "epsilon = 0.2" "$bridle" attack run --epsilon 0.5,0.2
-expect 1 "images = 0" "$bridle" attack run --images 0
+expect 1 "epsilon must be positive and above the one before it, got 0.2" "$bridle" attack run --epsilon 0.5,0.2
+expect 1 "images must be at least 1, got 0" "$bridle" attack run --images 0
 touch file
 expect 1 "file" "$bridle" attack run --epsilon 0.5 "${few[@]}" --out file
 expect 1 "is not a folder" "$bridle" attack nowhere

@@ -106,7 +106,7 @@ expect 1 "is not a folder" "$bridle" certify nowhere
 expect 1 "none.json" "$bridle" certify --check none.json
 expect 2 "must be one of sound, paper" "$bridle" certify run --formula other
 expect 2 "goes with --seal" "$bridle" certify run --lipschitz 3
-expect 1 "cannot be negative" "$bridle" certify run --radius -1
+expect 1 "the radius must be 0 or more, got -1" "$bridle" certify run --radius -1
 mkdir far && cp mlp/config.json mlp/model.safetensors far/
 sed -i 's/"input_bound": 1.0/"input_bound": 1e308/' far/config.json
 expect 1 "must leave the inputs' norm finite" "$bridle" certify far --radius 1.79e308

@@ -176,7 +176,13 @@ expect 1 "holds a run already" "$bridle" train recipe.toml --out whole
 expect 1 "'nothing' is not in" "$bridle" train recipe.toml --set data.name=nothing --out n
 expect 1 "missing.toml" "$bridle" train missing.toml
 expect 1 "is not a folder" "$bridle" eval nowhere
-expect 1 "trains on the CPU only" "$bridle" train recipe.toml --device cuda
+# Where LibTorch has no CUDA; with it the refusals below would be training.
+if ! "$bridle" train recipe.toml --device cuda --set training.steps=1 --out on_cuda >/dev/null 2>&1; then
+  expect 1 "--device cuda needs" "$bridle" train recipe.toml --device cuda --out n
+  for verb in eval sample attack; do expect 1 "use --device cpu" "$bridle" $verb whole --device cuda; done
+fi
+expect 2 "--device must be cpu or cuda, got tpu" "$bridle" train recipe.toml --device tpu --out n
+expect 0 "loss" "$bridle" eval whole --device cpu
 expect 2 "did you mean '--resume'" "$bridle" train recipe.toml --resum auto
 head -c 1000 whole/model.safetensors >short; cp -r whole cut; mv short cut/model.safetensors
 expect 1 "cut/model.safetensors" "$bridle" eval cut

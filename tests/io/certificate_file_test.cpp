@@ -12,7 +12,7 @@
 #include "bridle/error.h"
 #include "bridle/safetensors.h"
 #include "file_support.h"
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 #include "nn_support.h"
 #include "support.h"
 
@@ -114,12 +114,12 @@ TEST(CertificateFiles, AreRefusedForAConfigurationThatIsNone) {
 TEST(CertificateFiles, SpeakOfFloat16AndBfloat16WeightsToo) {
   for (const at::ScalarType dtype : {at::kHalf, at::kBFloat16}) {
     const Certified source;
-    const auto model = read_model(source.folder);
+    const auto model = read_model(source.folder).model;
     SafetensorsFile file;
     for (const Param& param : model->params())
       file.tensors.emplace_back(param.name, param.tensor.detach().to(dtype));
     write_safetensors(source.folder / "model.safetensors", file);
-    const StoredModel rounded = ModelFiles(source.folder).read();
+    const StoredModel rounded = read_model(source.folder);
     write_certificate(source.path(),
                       certificate_of(rounded.identity, *rounded.model, certify(*rounded.model)));
     EXPECT_TRUE(source.check().empty());
@@ -186,24 +186,24 @@ TEST(CertificateFiles, SpeakOfTheBytesThatWereRead) {
     write_file(first.folder / name, read_file(second.folder / name));
   const StoredModel stored = files.read();
   EXPECT_EQ(stored.model->shape().input, InputKind::tokens);
-  EXPECT_EQ(stored.identity.config, first.json()["architecture"]);
+  EXPECT_EQ(nlohmann::ordered_json::parse(stored.identity.config), first.json()["architecture"]);
   EXPECT_EQ(stored.identity.sha256, first.json()["weights"]["sha256"].get<std::string>());
   EXPECT_ERROR(first.check(), PromiseError, "another architecture");
 }
 
 TEST(CertificateFiles, OfARunSpeakOfTheBytesThatWereWritten) {
   const Certified certified;
-  const auto model = read_model(certified.folder);
+  const auto model = read_model(certified.folder).model;
   const ModelIdentity written = write_model(*model, certified.folder);
   EXPECT_EQ(written.sha256, sha256_of_file(certified.folder / "model.safetensors"));
-  EXPECT_EQ(written.config, Json::parse(read_file(certified.folder / "config.json")));
+  EXPECT_EQ(written.config, read_file(certified.folder / "config.json"));
 }
 
 TEST(CertificateFiles, AreRefusedForNanInAPaddedRow) {
   TransformerOptions options = test::small_transformer();
   options.real_vocab_size = options.vocab_size - 1;
   const Certified certified(options);
-  const StoredModel stored = ModelFiles(certified.folder).read();
+  const StoredModel stored = read_model(certified.folder);
   {
     const at::NoGradGuard no_gradients;
     for (const Param& param : stored.model->params())

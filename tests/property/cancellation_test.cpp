@@ -9,10 +9,10 @@
 #include <cmath>
 
 #include "bridle/certify.h"
+#include "bridle/predictions.h"
 #include "exact_forward.h"
 #include "nn/enclosure.h"
 #include "nn_support.h"
-#include "robust/predictions.h"
 #include "source_support.h"
 #include "support.h"
 

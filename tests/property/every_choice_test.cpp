@@ -14,6 +14,7 @@
 #include "exact_forward.h"
 #include "file_support.h"
 #include "io/certificate_file.h"
+#include "io/model_folder.h"
 #include "nn/enclosure.h"
 #include "nn_support.h"
 #include "support.h"
@@ -194,7 +195,7 @@ TEST_P(EveryChoice, IsCertifiedAndBothCheckersAgree) {
   const test::TemporaryFolder folder;
   const ModelIdentity written = write_model(*model, folder, certificate_metadata(bound));
   write_certificate(folder / "certificate.json", certificate_of(written, *model, bound));
-  EXPECT_EQ(config_of(read_model(folder)->options().value()), config_of(model->options().value()));
+  EXPECT_EQ(config_of(read_model(folder).model->options().value()), config_of(model->options().value()));
   EXPECT_TRUE(check_certificate(folder / "certificate.json", folder).loose.empty());
   const ProgramResult numpy = run_program({"/usr/bin/python3", "-c", "import numpy"}, folder);
   if (numpy.exit_code != 0) GTEST_SKIP() << "the other checker did not run: NumPy is missing";

@@ -4,8 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "certify/paper_formula.h"
-#include "certify/search.h"
+#include "bridle/certify.h"
 
 namespace bridle {
 namespace {

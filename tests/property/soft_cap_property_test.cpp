@@ -46,8 +46,8 @@ int64_t run(const Setting& setting) {
   const Param w{.name = "w",
                 .tensor = test::normal({setting.rows, setting.columns}, 1).to(setting.dtype),
                 .blocks = setting.blocks};
-  Enforcer enforcer({.method = "soft_cap", .product_dtype = setting.products});
-  enforcer.start_(w, setting.sigma_max);
+  Enforcer enforcer(w, {.method = "soft_cap", .product_dtype = setting.products}, setting.sigma_max);
+  enforcer.start_();
   EXPECT_TRUE(prove_norm(w, setting.sigma_max));
   const double largest = setting.largest_rate * setting.sigma_max;
   for (int i = 0; i < setting.steps; ++i) {
@@ -58,8 +58,8 @@ int64_t run(const Setting& setting) {
     const double outwards = kept < 0.0 ? -1.0 : 1.0;  // a decay beyond 1 turns the weight over
     const Tensor moved = blocks.to(at::kDouble).mul(kept);
     blocks.copy_(moved.add(aligned_update(w), outwards * step.learning_rate));
-    enforcer.enforce_(w, setting.sigma_max, step);
-    enforcer.prove_and_repair_(w, setting.sigma_max);
+    enforcer.enforce_(step);
+    enforcer.prove_and_repair_();
     EXPECT_TRUE(prove_norm(w, setting.sigma_max)) << i;
     for (const auto& bound : spectral_norm_bounds(w.block_view())) {
       EXPECT_LE(bound->value.to_double(), setting.sigma_max * w.unit() * (1 + 1e-9)) << i;
@@ -115,8 +115,7 @@ TEST(SoftCapStepsExact, InFloat64TheMethodAloneKeepsTheCap) {
   // Without prove and repair: the coupling itself is right for every size of step.
   for (const double rate : {1e-8, 1e-3, 0.1, 0.5, 1.0, 3.0, 10.0}) {
     const Param w{.name = "w", .tensor = test::normal({12, 12}, 1)};
-    Enforcer enforcer({.method = "soft_cap"});
-    enforcer.start_(w, 1.0);
+    Enforcer(w, {.method = "soft_cap"}, 1.0).start_();
     const auto constraint = make_constraint({.method = "soft_cap"});
     for (int i = 0; i < 200; ++i) {
       const StepInfo step{.learning_rate = rate, .update_bound = 1.0};

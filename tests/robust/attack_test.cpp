@@ -1,13 +1,13 @@
-#include "robust/attack.h"
+#include "bridle/attack.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "bridle/error.h"
+#include "bridle/predictions.h"
 #include "file_support.h"
 #include "nn_support.h"
-#include "robust/predictions.h"
 #include "source_support.h"
 #include "support.h"
 
@@ -206,11 +206,12 @@ TEST(Attack, RefusesWhatItCannotDo) {
   const auto model = test::random_model(kMlp, 0.4);
   const auto source = test::labelled(*model, pixels());
   const auto with = [&](const AttackOptions& options) { attack(*model, source, options); };
-  EXPECT_ERROR(attack(*text, source, {}), InputError, "classifiers of images");
-  EXPECT_ERROR(with({.epsilons = {0.5, 0.2}}), InputError, "epsilon = 0.2");
-  EXPECT_ERROR(with({.epsilons = {-1.0}}), InputError, "epsilon = -1");
-  EXPECT_ERROR(with({.images = 0}), InputError, "images = 0; it is at least 1");
-  EXPECT_ERROR(with({.steps = 0}), InputError, "steps = 0");
+  EXPECT_ERROR(attack(*text, source, {}), InputError, "must be an image classifier");
+  EXPECT_ERROR(with({.epsilons = {0.5, 0.2}}), InputError,
+               "epsilon must be positive and above the one before it, got 0.2");
+  EXPECT_ERROR(with({.epsilons = {-1.0}}), InputError, "got -1");
+  EXPECT_ERROR(with({.images = 0}), InputError, "images must be at least 1, got 0");
+  EXPECT_ERROR(with({.steps = 0}), InputError, "steps must be at least 1, got 0");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "robust/picture.h"
+#include "bridle/attack.h"
 
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>

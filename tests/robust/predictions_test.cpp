@@ -1,4 +1,4 @@
-#include "robust/predictions.h"
+#include "bridle/predictions.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ TEST(ASealedRun, StandsInItsOwnFolderWithItsLossAndCertificate) {
   EXPECT_NE(*tighter.loss_before, *tighter.loss_after);
   EXPECT_TRUE(check_certificate(data / "tighter" / "certificate.json", data / "tighter").loose.empty());
   EXPECT_EQ(open_run(data / "tighter").options.data.name, "words");
-  EXPECT_ERROR(seal_run(run.folder, data / "negative", -3.0), InputError, "a positive number");
+  EXPECT_ERROR(seal_run(run.folder, data / "negative", -3.0), InputError, "must be positive, got -3");
   EXPECT_ERROR(seal_run(run.folder, data / "tighter", bound), InputError, "is there already");
 }
 

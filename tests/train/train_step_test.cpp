@@ -9,7 +9,7 @@
 #include "bridle/error.h"
 #include "bridle/safetensors.h"
 #include "file_support.h"
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 #include "source_support.h"
 #include "support.h"
 #include "train_support.h"

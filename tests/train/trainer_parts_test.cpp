@@ -1,7 +1,7 @@
 // Runs of a model that no recipe knows.
+#include "bridle/certify.h"
 #include "bridle/error.h"
 #include "bridle/safetensors.h"
-#include "certify/paper_formula.h"
 #include "file_support.h"
 #include "io/certificate_file.h"
 #include "own_model.h"
@@ -82,7 +82,9 @@ TEST(OwnModel, IsSaidNotToBeFused) {
   std::vector<std::string> said;
   RunOptions options = own_run();
   options.training.steps = 1;
-  Trainer(options, own_parts(), folder / "run", {.note = [&](const std::string& text) { said.push_back(text); }}).run();
+  Trainer(options, own_parts(), folder / "run",
+          {.note = [&](const std::string& text) { said.push_back(text); }})
+      .run();
   ASSERT_FALSE(said.empty());
   EXPECT_EQ(said.front(), "this run takes LibTorch's plain operators: this model has no fused pass");
 }

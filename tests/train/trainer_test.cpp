@@ -6,11 +6,11 @@
 #include <set>
 
 #include "base/words.h"
+#include "bridle/certify.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
-#include "certify/paper_formula.h"
 #include "io/certificate_file.h"
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 #include "train/checkpoint.h"
 #include "train_support.h"
 

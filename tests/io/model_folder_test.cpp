@@ -1,4 +1,4 @@
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ TEST(ModelFiles, AreReadBackExactly) {
             .layer_sizes = {12, 8, 5}, .activation = ActivationKind::maxmin, .final_scale = 0.1})}) {
     const auto model = make_model(options, 3);
     write_model(*model, folder, {{"note", "kept"}});
-    const auto copy = read_model(folder);
+    const auto copy = read_model(folder).model;
     EXPECT_EQ(config_of(copy->options().value()), config_of(model->options().value()));
     ASSERT_EQ(copy->params().size(), model->params().size());
     for (size_t i = 0; i < copy->params().size(); ++i)
@@ -54,7 +54,7 @@ TEST(ModelFiles, NeedOnlyTheContractsKeys) {
         "logit_bias", "num_key_value_heads"})
     config.erase(key);
   write_file(folder / "config.json", config.dump());
-  const auto model = read_model(folder);
+  const auto model = read_model(folder).model;
   EXPECT_EQ(model->params().size(), 14U);
   EXPECT_EQ(test::transformer_options(*model).num_key_value_heads, 4);  // as before there was such a key
 }

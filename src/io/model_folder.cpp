@@ -1,4 +1,4 @@
-#include "io/run_directory.h"
+#include "io/model_folder.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -147,9 +147,9 @@ ModelIdentity write_model(const Model& model, const std::filesystem::path& folde
                           const std::map<std::string, std::string>& metadata) {
   const std::optional<ModelOptions> options = model.options();
   if (!options) throw InputError("model", "no options describe this model, so it has no config.json");
-  Json config = config_of(*options);
-  write_file(folder / "config.json", config.dump(2) + "\n");
-  return {.sha256 = write_weights(model, folder, metadata), .config = std::move(config)};
+  const std::string config = config_of(*options).dump(2) + "\n";
+  write_file(folder / "config.json", config);
+  return {.sha256 = write_weights(model, folder, metadata), .config = config};
 }
 
 ModelOptions options_from(const nlohmann::ordered_json& config, const std::filesystem::path& path) {
@@ -205,7 +205,8 @@ void load_weights_(const Model& model, const std::vector<std::pair<std::string, 
 
 ModelFiles::ModelFiles(const std::filesystem::path& folder)
     : config_path_(folder / "config.json"),
-      config_(parse_json(read_file(config_path_, kLargestJson), "model", config_path_.string())),
+      config_text_(read_file(config_path_, kLargestJson)),
+      config_(parse_json(config_text_, "model", config_path_.string())),
       weights_(folder / "model.safetensors") {}
 
 StoredModel ModelFiles::read() {
@@ -214,12 +215,14 @@ StoredModel ModelFiles::read() {
   std::vector<at::Tensor> tensors;
   StoredModel result{.model = empty_model(options, reader.entries(), weights_.path(), tensors),
                      .identity = {}};
-  result.identity = {.sha256 = reader.read_into(tensors), .config = config_};
+  result.identity = {.sha256 = reader.read_into(tensors), .config = config_text_};
   return result;
 }
 
-std::unique_ptr<Model> read_model(const std::filesystem::path& folder) {
-  return ModelFiles(folder).read().model;
+StoredModel read_model(const std::filesystem::path& folder, at::Device device) {
+  StoredModel stored = ModelFiles(folder).read();
+  if (!device.is_cpu()) stored.model = copy_to(*stored.model, device);
+  return stored;
 }
 
 }  // namespace bridle
