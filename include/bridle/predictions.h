@@ -5,12 +5,17 @@
 // the perturbed one: docs/theory/predictions.md.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bridle/certify.h"
 #include "bridle/loader.h"
+#include "bridle/nn.h"
+#include "bridle/progress.h"
 
 namespace bridle {
 
@@ -44,8 +49,9 @@ struct CertifiedPredictions {
   const CertifiedFunction& of(const std::string& function) const;
 };
 
-// Throws PromiseError where the model has no bound.
+// Computed on the CPU in float64, wherever the model is. Throws PromiseError where the model has no bound.
 CertifiedPredictions certify_predictions(const Model& model, const std::shared_ptr<const Source>& source,
-                                         const PredictionOptions& options, const OnProgress& progress = {});
+                                         const PredictionOptions& options = {},
+                                         const OnProgress& progress = {});
 
 }  // namespace bridle
