@@ -41,6 +41,14 @@ MODELS = {
                                          "num_key_value_heads": 2, "hidden_act": "maxmin", "position_bias": True}),
     "transformer_grouped_biased": ("BF16", 0.4, {**SMALL, "num_key_value_heads": 1, "bias": True,
                                                  "positions": "none"}),
+    "transformer_quadrature": ("F32", 0.3, {**SMALL, "hidden_size": 32, "mixing": "quadrature", "memory_channels": 32,
+                                            "positions": "none", "hidden_act": "abs", "activation_divisor": 1.0,
+                                            "learned_alpha": True, "mlp_alpha": 0.5, "attention_window": 2}),
+    "transformer_speedrun": ("F32", 0.4, {**SMALL, "norm": "rms_norm", "norm_gain": False, "norm_epsilon": 0.01,
+                                          "qk_norm": True, "qk_norm_epsilon": 0.01, "hidden_act": "relu_squared",
+                                          "residual": "plain", "logit_soft_cap": 15.0}),
+    "transformer_centered": ("BF16", 0.4, {**SMALL, "norm": "center_norm", "bias": True, "learned_alpha": True,
+                                           "attention_window": 2, "document_token": 1, "drop_path": 0.5}),
     "mlp_gelu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 4, 2], "mlp_activation": "gelu"}),
 }
 
@@ -59,8 +67,19 @@ def shapes_of(config):
     norms = ["model.norm"]
     for i in range(config["num_hidden_layers"]):
         block = f"model.layers.{i}"
-        layers = {"self_attn.q_proj": [d, d], "self_attn.k_proj": [read, d], "self_attn.v_proj": [read, d],
-                  "self_attn.o_proj": [d, d], "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
+        attention = {"self_attn.q_proj": [d, d], "self_attn.k_proj": [read, d], "self_attn.v_proj": [read, d],
+                     "self_attn.o_proj": [d, d]}
+        channels, mixes = config.get("memory_channels", 0), config.get("mixing") == "quadrature"
+        layers = {**({} if mixes else attention), "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
+        if mixes:
+            shapes[f"{block}.mixing.position_bias"] = [heads, config["max_position_embeddings"]]
+            shapes[f"{block}.mixing.coefficients"] = [heads + 1 + (channels > 0)]
+            shapes[f"{block}.mixing.out_proj.weight"] = [d, d + heads * d + channels]
+            shapes[f"{block}.mixing.memory_proj.weight"] = [channels, d]
+            shapes[f"{block}.mixing.memory_log_decay"] = [channels]
+        for branch in ("mlp",) if mixes else ("attention", "mlp"):
+            if config.get("learned_alpha"):
+                shapes[f"{block}.{branch}_alpha"] = [1]
         for name, shape in layers.items():
             shapes[f"{block}.{name}.weight"] = shape
             if bias:
@@ -71,9 +90,10 @@ def shapes_of(config):
             shapes[f"{block}.self_attn.position_bias"] = [heads, offsets]
         if config.get("learnable_scales"):
             shapes[f"{block}.self_attn.output_scale"] = [1]
-    for name in norms if norm in ("rms_norm", "layer_norm") else []:
-        shapes[name + ".weight"] = [d]
-        if bias and norm == "layer_norm":
+    for name in norms if norm in ("rms_norm", "layer_norm", "center_norm") else []:
+        if config.get("norm_gain", True):
+            shapes[name + ".weight"] = [d]
+        if bias and norm in ("layer_norm", "center_norm"):
             shapes[name + ".bias"] = [d]
     if not config.get("tie_embeddings"):
         shapes["lm_head.weight"] = [config["vocab_size"], d]

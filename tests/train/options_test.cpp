@@ -42,7 +42,7 @@ TEST(Recipes, KeepTheWordsOfTheirChoices) {
       {"schedule.shape", {"constant", "linear", "cosine", "stable_decay"}},
       {"constraint.heads", {"auto", "whole", "kv", "qkv"}},
       {"constraint.formula", {"sound", "paper"}},
-      {"constraint.caps", {"moving", "uniform"}},
+      {"constraint.caps", {"moving", "uniform", "head"}},
       {"training.precision", {"float32", "bfloat16"}}};
   write_file(folder / "empty.toml", "");
   for (const auto& [key, words] : choices) {
