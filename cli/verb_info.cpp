@@ -41,7 +41,7 @@ nlohmann::ordered_json run_facts(const std::string& folder) {
                                {"data", run.options.data.name},
                                {"model", word(run.options.model.kind)},
                                {"parameters", parameters},
-                               {"optimizer", run.options.optimizer.method},
+                               {"optimizer", word(run.options.optimizer.method)},
                                {"constraint", run.options.constraint.options.method},
                                {"steps", run.options.training.steps}};
   const ConstraintSettings& constraint = run.options.constraint;

@@ -59,7 +59,7 @@ const char* word(Initialization initialization) {
 namespace {
 
 Setting initialization_setting(Initialization& place) {
-  return {"initialization", choice(&place), "orthogonal (the paper's) or normal (nanoGPT's)"};
+  return {"initialization", choice(&place), "of weights: the paper's is orthogonal, nanoGPT's normal"};
 }
 
 Setting final_scale_setting(double& place) { return {"final_scale", &place, "multiplies the logits"}; }
@@ -79,7 +79,7 @@ Settings transformer_settings(TransformerOptions& o) {
        "the first so many rows are tokens, the others padding; 0: all"},
       {"hidden_size", &o.hidden_size, "width d"},
       {"num_hidden_layers", &o.num_hidden_layers, "blocks"},
-      {"mixing", choice(&o.mixing), "attention, or quadrature: heads by position and the skip in one matrix"},
+      {"mixing", choice(&o.mixing), "how a token reads others"},
       {"memory_channels", &o.memory_channels, "quadrature: channels of decaying maxima; 0: none"},
       {"num_attention_heads", &o.num_attention_heads, "heads"},
       {"num_key_value_heads", &o.num_key_value_heads,
@@ -87,10 +87,9 @@ Settings transformer_settings(TransformerOptions& o) {
       {"intermediate_size", &o.intermediate_size, "width of the feed-forward layer; 0: 4·hidden_size"},
       {"max_position_embeddings", &o.max_position_embeddings,
        "longest sequence; 0: the data's sequence_length"},
-      {"positions", choice(&o.positions), "rope, learned or none"},
+      {"positions", choice(&o.positions), "of tokens"},
       {"rope_theta", &o.rope_theta, "base of the rotary frequencies"},
-      {"hidden_act", choice(&o.activation),
-       "gelu (erf), gelu_tanh, relu, maxmin (sorts pairs), abs or relu_squared"},
+      {"hidden_act", choice(&o.activation), "activation of the feed-forward layer"},
       {"activation_divisor", &o.activation_divisor, "the activation is divided by this"},
       {"softmax_scale", &o.softmax_scale, "logits are softmax_scale·q·k/d_h"},
       {"attention_output_scale", &o.attention_output_scale, "multiplies what attention gives"},
@@ -110,7 +109,7 @@ Settings transformer_settings(TransformerOptions& o) {
       {"document_token", &o.document_token,
        "the token that begins a document, outside of which nothing is seen; -1: none"},
       {"logit_bias", &o.logit_bias, "learned bias of the logits"},
-      {"norm", choice(&o.norm), "before each branch: none, tanh, rms_norm, layer_norm or center_norm"},
+      {"norm", choice(&o.norm), "before each branch and the head"},
       {"norm_epsilon", &o.norm_epsilon, "ε of the norms"},
       {"norm_gain", &o.norm_gain, "norms have a learned gain"},
       {"learnable_scales", &o.learnable_scales, "attention output scale and final scale are learned"},
@@ -135,7 +134,7 @@ Settings model_settings(ModelOptions& options) {
 }
 
 Settings recipe_settings(ModelRecipe& recipe, const std::string& prefix) {
-  Settings list{{"kind", choice(&recipe.kind), "transformer or mlp"},
+  Settings list{{"kind", choice(&recipe.kind), "of model"},
                 {"hidden_sizes", &recipe.mlp.hidden_sizes, "mlp: sizes of the hidden layers"}};
   const Settings mlp = mlp_settings(recipe.mlp);
   Settings transformer = transformer_settings(recipe.transformer);

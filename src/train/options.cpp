@@ -64,7 +64,7 @@ Settings data_settings(DataOptions& o) {
       {"data.name", &o.name, "a data set, as bridle data list shows them"},
       {"data.sequence_length", &o.sequence_length, "tokens in a sequence"},
       {"data.batch_size", &o.batch_size, "sequences or images in a batch"},
-      {"data.order", choice(&o.order), "random, shuffled or sequential"},
+      {"data.order", choice(&o.order), "of training examples"},
       {"data.held_out", &o.held_out, "share of the training part that is kept back, to choose settings by"},
       {"data.token_noise", &o.token_noise,
        "text: share of tokens that training reads wrongly, against overfitting"},
@@ -76,20 +76,21 @@ Settings data_settings(DataOptions& o) {
 
 Settings optimizer_settings(OptimizerOptions& o) {
   return {
-      {"optimizer.method", choice(&o.method), "muon or adamw, for matrices"},
+      {"optimizer.method", choice(&o.method), "for matrices"},
       {"optimizer.lr", &o.lr, "learning rate, before schedule and shares"},
       {"optimizer.weight_decay", &o.weight_decay, "λ of W ← (1 − λη)W"},
       {"optimizer.momentum", &o.momentum, "of Muon and of row-normalised embeddings"},
       {"optimizer.momentum_start", &o.momentum_start, "momentum grows from here; 0: it does not"},
       {"optimizer.momentum_warmup_steps", &o.momentum_warmup_steps, "over so many steps"},
       {"optimizer.nesterov", &o.nesterov, "Nesterov's momentum"},
-      {"optimizer.ns_coefficients", choice(&o.ns_coefficients), "six_step, five_step or classic"},
+      {"optimizer.ns_coefficients", choice(&o.ns_coefficients), "of the orthogonalisation"},
       {"optimizer.beta1", &o.beta1, "Adam's"},
       {"optimizer.beta2", &o.beta2, "Adam's"},
       {"optimizer.eps", &o.eps, "Adam's"},
       {"optimizer.bias_correction", &o.bias_correction, "true: PyTorch's Adam; false: the paper's"},
       {"optimizer.adam_lr", &o.adam_lr, "of position biases, gains and biases under muon"},
-      {"optimizer.embedding", choice(&o.embedding), "row_normalize or adam; auto: the first under muon"},
+      {"optimizer.embedding", choice(&o.embedding),
+       "rule of the embedding; auto: row_normalize under muon, adam under adamw"},
       {"optimizer.inflation_limit", &o.inflation_limit, "row_normalize: a row is multiplied by at most this"},
       {"optimizer.embedding_lr", &o.embedding_lr, "0: lr with its share"},
       {"optimizer.head_lr", &o.head_lr, "0: lr with its share"},
@@ -97,12 +98,13 @@ Settings optimizer_settings(OptimizerOptions& o) {
       {"optimizer.blocks_mass", &o.mass.blocks_mass, "of all weights in blocks together"},
       {"optimizer.embedding_mass", &o.mass.embedding_mass, "of the embedding"},
       {"optimizer.head_mass", &o.mass.head_mass, "of the head"},
-      {"optimizer.residual_sensitivity", choice(&o.mass.residual_sensitivity), "1, 2 or literal"},
+      {"optimizer.residual_sensitivity", choice(&o.mass.residual_sensitivity),
+       "what a residual divides the rates before it by"},
       {"optimizer.gradient_clip", &o.gradient_clip, "norm of all gradients together; 0: off"}};
 }
 
 Settings schedule_settings(ScheduleOptions& o) {
-  return {{"schedule.shape", choice(&o.shape), "constant, linear, cosine or stable_decay"},
+  return {{"schedule.shape", choice(&o.shape), "of the learning rate"},
           {"schedule.warmup_steps", &o.warmup_steps, "steps over which the rate grows first"},
           {"schedule.decay_share", &o.decay_share, "stable_decay: the last part of all steps"},
           {"schedule.final_share", &o.final_share, "what the rate falls to"}};
@@ -117,7 +119,8 @@ Settings constraint_settings(ConstraintSettings& o) {
            "budget, kept at every step (--lipschitz); 0: sigma_max instead"},
           {"constraint.formula", choice(&o.formula),
            "of a budget: sound; or paper, to compare with it: no bound"},
-          {"constraint.caps", choice(&o.caps), "with a budget: moving, uniform, or head: 1 for all but the head"},
+          {"constraint.caps", choice(&o.caps),
+           "with a budget; head: 1 for all but the head, which carries the bound"},
           {"constraint.cap_rate", &o.cap_rate, "moving: the most that the logarithm of a cap moves at once"},
           {"constraint.choose", &o.choose,
            "with a budget: keys of the model that it may set, or all (docs/training.md)"},
@@ -133,7 +136,7 @@ Settings constraint_settings(ConstraintSettings& o) {
 Settings training_settings(TrainingOptions& o) {
   return {{"training.steps", &o.steps, "optimizer steps"},
           {"training.seed", &o.seed, "of weights, order, labels, dropout, token noise and moved images"},
-          {"training.precision", choice(&o.precision), "float32, or bfloat16 with float32 master weights"},
+          {"training.precision", choice(&o.precision), "of products; master weights are float32"},
           {"training.accumulate", &o.accumulate, "batches a step"},
           {"training.margin", &o.margin, "taken off the right logit in the loss: larger certified radii"},
           {"training.log_every", &o.log_every, "steps between lines of metrics.jsonl"},
@@ -259,8 +262,11 @@ SourceOptions source_options(const RunOptions& options) {
 std::string recipe_keys() {
   RunOptions defaults;
   std::string text;
-  for (const Setting& setting : run_settings(defaults))
-    text += fmt::format("{:<34}{:<18}{}\n", setting.key, value_text(setting), setting.help);
+  for (const Setting& setting : run_settings(defaults)) {
+    const auto* words = std::get_if<Choice>(&setting.place);
+    text += fmt::format("{:<34}{:<18} {}{}\n", setting.key, value_text(setting), setting.help,
+                        words == nullptr ? "" : " (" + words->words() + ")");
+  }
   return text;
 }
 

@@ -131,11 +131,12 @@ TEST(SecondDevice, HasEveryConstraint) {
 // ---- Training
 
 struct Recipe {
-  const char* optimizer;
+  OptimizerMethod optimizer;
   const char* constraint;
   double lr;
 };
-constexpr Recipe kRecipes[] = {{"muon", "soft_cap", 0.3}, {"adamw", "normalize", 0.01}};
+constexpr Recipe kRecipes[] = {{OptimizerMethod::muon, "soft_cap", 0.3},
+                                {OptimizerMethod::adamw, "normalize", 0.01}};
 
 RunOptions with_recipe(RunOptions options, const Recipe& recipe, at::Device device) {
   options.optimizer.method = recipe.optimizer;
@@ -161,7 +162,7 @@ TEST(SecondDevice, TrainsAnMlpToTheSameWeights) {
     const auto trained = [&](at::Device device) {
       const RunOptions recipe_options = with_recipe(small_mlp(), recipe, device);
       const RunOptions options = resolved(recipe_options, random_data_set(recipe_options));
-      TrainState state = make_train_state(options, random_source(options));
+      TrainState state = make_train_state(options, make_recipe_model(options), random_source(options));
       state.constraints->start_();
       for (int i = 0; i < 5; ++i) train_step_(state);
       state.constraints->prove_and_repair_();
@@ -198,9 +199,9 @@ TEST(SecondDevice, TrainsATransformerThatGoesOnAnywhere) {
       const auto resumed = Trainer::resume(data / name, {}, rest);
       EXPECT_EQ(resumed->model().device(), rest.device);
       const TrainSummary summary = resumed->run();
-      EXPECT_TRUE(summary.finished && summary.bounded);
+      ASSERT_TRUE(summary.finished && summary.bound);
       EXPECT_NEAR(summary.validation_loss, expected.validation_loss, 1e-4);
-      EXPECT_NEAR(summary.bound.lipschitz.to_double(), expected.bound.lipschitz.to_double(), 1e-2);
+      EXPECT_NEAR(summary.bound->lipschitz.value, expected.bound->lipschitz.value, 1e-2);
       EXPECT_TRUE(check_certificate(data / name / "certificate.json", data / name).loose.empty());
       EXPECT_EQ(certify(resumed->model()).lipschitz.value,
                 certify(*read_model(data / name).model).lipschitz.value);
@@ -214,13 +215,13 @@ TEST(SecondDevice, KeepsABudgetInBfloat16) {
   test::import_words(data, 4000);
   RunOptions options = test::small_run();
   options.training.steps = 4;
-  options.training.precision = "bfloat16";
+  options.training.precision = Precision::bfloat16;
   options.constraint.lipschitz = 40.0;
   options.constraint.move_every = 2;
   options.device = second_device();
   const TrainSummary summary = Trainer(options, data / "run").run();
-  EXPECT_TRUE(summary.bounded);
-  EXPECT_LE(summary.bound.lipschitz.to_double(), 40.0);
+  ASSERT_TRUE(summary.bound);
+  EXPECT_LE(summary.bound->lipschitz.value, 40.0);
   EXPECT_LE(check_certificate(data / "run/certificate.json", data / "run").certificate.bound.lipschitz.value,
             40.0);
 }
@@ -232,7 +233,7 @@ TEST(SecondDevice, EvaluatesAndSamplesTheSame) {
   const auto here = test::short_run(data);
   const auto there = open_run(data / "run", second_device());
   EXPECT_EQ(there.model->device(), second_device());
-  const auto split = open_run_split(here, "validation");
+  const auto split = open_run_split(here, Split::validation);
   const EvaluationResult a = evaluate(*here.model, split, {.statistics = true});
   const EvaluationResult b = evaluate(*there.model, split, {.statistics = true});
   EXPECT_NEAR(a.loss, b.loss, 1e-6);
