@@ -157,7 +157,7 @@ def complete_transformer(o):
     for key in COUNTS:
         need(1 <= getattr(o, key) <= LARGEST_SIZE, f"{key} = {getattr(o, key)} is out of range")
     need(1 <= o.real_vocab_size <= o.vocab_size, f"real_vocab_size = {o.real_vocab_size} is out of range")
-    need(o.hidden_size % o.num_attention_heads == 0, "hidden_size is not a multiple of num_attention_heads")
+    need(o.mixing == "quadrature" or o.hidden_size % o.num_attention_heads == 0, "hidden_size is not a multiple of num_attention_heads")
     need(o.num_attention_heads % o.num_key_value_heads == 0,
          "num_attention_heads is not a multiple of num_key_value_heads")
     need(o.positions != "rope" or o.hidden_size // o.num_attention_heads % 2 == 0, "rope rotates pairs")

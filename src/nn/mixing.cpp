@@ -58,14 +58,21 @@ Mixing::Mixing(const TransformerOptions& options, Weights& weights, const std::s
                                .sub(7.2));
 }
 
+namespace {
+
+// What exponentials are computed in: float32, or float64 where the pass is.
+at::Tensor exact_enough(const at::Tensor& weight, const at::Tensor& x) {
+  return weight.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+}
+
+}  // namespace
+
 at::Tensor Mixing::head_weights(int64_t rows, int64_t length, const Pass& pass,
                                 const at::Tensor& like) const {
-  const at::TensorOptions options =
-      like.options().dtype(position_bias_.tensor.scalar_type()).requires_grad(false);
-  return at::softmax(biases_by_distance(position_bias_.tensor, rows, length)
-                         .add(visible_logits(rows, length, window_, pass.begins, options)),
-                     -1)
-      .to(like.scalar_type());
+  const at::Tensor bias = exact_enough(position_bias_.tensor, like);
+  const at::Tensor seen =
+      visible_logits(rows, length, window_, pass.begins, bias.options().requires_grad(false));
+  return at::softmax(biases_by_distance(bias, rows, length).add(seen), -1).to(like.scalar_type());
 }
 
 double Mixing::memory_scale() const {
@@ -80,7 +87,8 @@ at::Tensor Mixing::memory_inputs(const at::Tensor& x) const {
 // before the first of these, [B, C], or undefined.
 at::Tensor Mixing::memory(const at::Tensor& v, const at::Tensor& begins, int64_t first,
                           const at::Tensor& before) const {
-  const at::Tensor decay = log_decay_->tensor.clamp_max(kLargestLogDecay).exp().to(v.scalar_type());
+  const at::Tensor decay =
+      exact_enough(log_decay_->tensor, v).clamp_max(kLargestLogDecay).exp().to(v.scalar_type());
   const int64_t length = v.size(1);
   if (!begins.defined()) {
     const at::Tensor place =
@@ -179,8 +187,7 @@ Enclosure Mixing::enclose(const Enclosure& x, ErrorWalk& walk) const {
           .add(least.mul(4.0 * std::sqrt(static_cast<double>(output_.weight().tensor.size(1)))));
   Pass pass{.dtype = at::kDouble, .begins = walk.begins};
   const at::Tensor cc = coefficients_.tensor.detach().to(at::kDouble);
-  const at::Tensor means =
-      at::matmul(head_weights(tokens, tokens, pass, x.values).to(at::kDouble), x.values.unsqueeze(1));
+  const at::Tensor means = at::matmul(head_weights(tokens, tokens, pass, x.values), x.values.unsqueeze(1));
   std::vector<at::Tensor> parts{x.values.mul(cc[0])};
   for (int64_t h = 0; h < heads_; ++h) parts.push_back(means.select(1, h).mul(cc[1 + h]));
   if (memory_table_) parts.push_back(memory(memory_inputs(x.values), walk.begins, 0, {}).mul(cc[1 + heads_]));

@@ -43,7 +43,7 @@ void check(const TransformerOptions& o) {
   require(o.real_vocab_size >= 1 && o.real_vocab_size <= o.vocab_size,
           fmt::format("real_vocab_size must be from 1 to vocab_size = {}, got {}", o.vocab_size,
                       o.real_vocab_size));
-  require(o.hidden_size % o.num_attention_heads == 0,
+  require(o.mixing == MixingKind::quadrature || o.hidden_size % o.num_attention_heads == 0,
           fmt::format("hidden_size must be a multiple of num_attention_heads = {}, got {}",
                       o.num_attention_heads, o.hidden_size));
   require(o.num_attention_heads % o.num_key_value_heads == 0,

@@ -51,8 +51,8 @@ std::optional<LossAndGradients> accumulated(TrainState& state, const std::atomic
 
 void require_finite(double loss, int64_t step) {
   if (!std::isfinite(loss))
-    throw NumericError(
-        "train", fmt::format("the loss is {} at step {}; lower optimizer.lr or constrain more", loss, step));
+    throw NumericError("train", fmt::format("the loss is {} at step {}; lower optimizer.lr or constrain more",
+                                            std::abs(loss), step));  // NaN without its sign
 }
 
 }  // namespace

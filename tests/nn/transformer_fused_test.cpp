@@ -68,7 +68,9 @@ void expect_agreement(const Model& model, const Tokens& tokens, const StepKernel
   for (size_t i = 0; i < plain.gradients.size(); ++i) {
     const double size = plain.gradients[i].norm().item<double>();
     const double error = seen.gradients[i].sub(plain.gradients[i]).norm().item<double>();
-    EXPECT_LT(error, tolerance * size + (narrow ? 1.0 : 0.01) * noise(model.params()[i]))
+    // Where a maximum stands jumps as well, and what decays get depends on that alone.
+    const double jumps = !narrow || !loose ? 1.0 : model.params()[i].role == Role::memory_decay ? 5.0 : 3.0;
+    EXPECT_LT(error, jumps * tolerance * size + (narrow ? 1.0 : 0.01) * noise(model.params()[i]))
         << model.params()[i].name;
   }
   EXPECT_NEAR(fused.run(tokens.in, tokens.out, false, pass).loss, seen.loss, 1e-9);

@@ -212,21 +212,29 @@ TEST_P(EveryChoice, IsFusedAsItIsOrNotAtAll) {
   const at::Tensor in = tokens ? integers({4, 40}, shape.outputs, 7) : some_inputs(shape, 64, 1);
   const at::Tensor targets =
       integers(tokens ? at::IntArrayRef{4, 40} : at::IntArrayRef{64}, shape.outputs, 8);
-  Pass pass{.dtype = at::kBFloat16, .training = true};
-  const auto fused = model->fused_loss(in, targets, pass, true);
-  ASSERT_EQ(fused.has_value(), model->why_not_fused(pass).empty()) << model->why_not_fused(pass);
-  if (!fused) return;
   Pass plain;
   const at::Tensor logits = model->forward(in, plain).reshape({-1, shape.outputs});
   const at::Tensor loss = at::cross_entropy_loss(logits, targets.reshape({-1}));
-  EXPECT_NEAR(fused->loss, loss.item<double>(), (tokens ? 0.004 : 0.01) * loss.item<double>());
   std::vector<at::Tensor> weights;
   for (const Param& param : model->params()) weights.push_back(param.tensor);
   const auto gradients = torch::autograd::grad({loss}, weights, {}, false, false, true);
-  for (size_t i = 0; i < weights.size(); ++i)
-    EXPECT_LT(fused->gradients[i].sub(gradients[i]).norm().item<double>(),
-              (tokens ? 0.06 : 0.08) * gradients[i].norm().item<double>() + 1e-6)
-        << model->params()[i].name;
+  // In bfloat16 slopes jump, and maxima change places, where a sum is rounded the other way.
+  const auto* transformer = std::get_if<TransformerOptions>(&GetParam().options);
+  const bool jumps = transformer != nullptr && transformer->activation == ActivationKind::abs;
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const bool narrow = dtype == at::kBFloat16;
+    Pass pass{.dtype = dtype, .training = true};
+    const auto fused = model->fused_loss(in, targets, pass, true);
+    ASSERT_EQ(fused.has_value(), model->why_not_fused(pass).empty()) << model->why_not_fused(pass);
+    if (!fused) continue;
+    EXPECT_NEAR(fused->loss, loss.item<double>(),
+                (narrow ? (tokens ? 0.004 : 0.01) : 1e-5) * loss.item<double>());
+    const double tolerance = narrow ? (jumps ? 0.3 : tokens ? 0.06 : 0.08) : 2e-3;
+    for (size_t i = 0; i < weights.size(); ++i)
+      EXPECT_LT(fused->gradients[i].sub(gradients[i]).norm().item<double>(),
+                tolerance * gradients[i].norm().item<double>() + 1e-6)
+          << model->params()[i].name << (narrow ? ", bfloat16" : ", float32");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, EveryChoice, testing::ValuesIn(every_choice()), [](const auto& test_case) {

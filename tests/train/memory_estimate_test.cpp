@@ -20,7 +20,7 @@ TEST(MemoryEstimate, CountsWeightsGradientsAndState) {
   EXPECT_EQ(once.weights, 4.0 * (3 * 12 * 256 * 256 + 2 * 65 * 256));
   EXPECT_EQ(once.gradients, once.weights);
   EXPECT_EQ(once.optimizer, 2.0 * once.weights);
-  EXPECT_EQ(once.packed, 0.0);
+  EXPECT_GT(once.packed, once.weights);  // in the layout of products, and sums of gradients
   options.model.transformer.positions = PositionKind::learned;
   options.model.transformer.position_bias = true;
   options.model.transformer.max_position_embeddings = 1000;
@@ -30,18 +30,18 @@ TEST(MemoryEstimate, CountsWeightsGradientsAndState) {
   EXPECT_EQ(memory_estimate(resolved_run(options), 2).gradients, 2.0 * once.weights);
 }
 
-// The fused pass takes a batch group by group; the plain one keeps all of it.
-TEST(MemoryEstimate, KnowsWhichPathWillRun) {
+// The fused pass takes a batch group by group, so that its size does not matter.
+TEST(MemoryEstimate, KnowsThatBatchesAreTakenInGroups) {
   RunOptions options;
-  const double plain = memory_estimate(resolved_run(options), 2).activations;
+  const MemoryEstimate wide = memory_estimate(resolved_run(options), 2);
   options.training.precision = Precision::bfloat16;
-  const MemoryEstimate fused = memory_estimate(resolved_run(options), 2);
-  EXPECT_LT(fused.activations, plain / 20.0);
-  EXPECT_GT(fused.packed, 0.0);
+  const MemoryEstimate narrow = memory_estimate(resolved_run(options), 2);
+  EXPECT_LT(narrow.activations, wide.activations);
+  EXPECT_LT(narrow.packed, wide.packed);
   options.data.batch_size *= 8;
-  EXPECT_EQ(memory_estimate(resolved_run(options), 2).activations, fused.activations);
+  EXPECT_EQ(memory_estimate(resolved_run(options), 2).activations, narrow.activations);
   options.training.precision = Precision::float32;
-  EXPECT_GT(memory_estimate(resolved_run(options), 2).activations, 4.0 * plain);
+  EXPECT_EQ(memory_estimate(resolved_run(options), 2).activations, wide.activations);
 }
 
 TEST(MemoryEstimate, CountsABatchOfImages) {
@@ -51,7 +51,7 @@ TEST(MemoryEstimate, CountsABatchOfImages) {
   const MemoryEstimate estimate = memory_estimate(resolved_run(options), 2);
   EXPECT_EQ(estimate.batches, 4.0 * 512 * 3072 * 4);
   EXPECT_EQ(estimate.weights, 4.0 * (3072 * 256 + 256 * 256 + 256 * 10));
-  EXPECT_LT(estimate.activations, 10 * kMega);
+  EXPECT_LT(estimate.activations, 20 * kMega);
 }
 
 TEST(MemoryEstimate, RefusesWhatCannotFitWithTheFigures) {
