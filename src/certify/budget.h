@@ -19,8 +19,8 @@ struct BudgetOptions {
   bool papers = false;  // of the paper's formula instead of the sound bound
   bool moving = true;
   bool head_only = false;  // not moving: every cap but the head's is 1
-  double rate = 0.08;   // the most that log cap moves at once
-  double memory = 0.9;  // of the average of p_i, a move
+  double rate = 0.08;      // the most that log cap moves at once
+  double memory = 0.9;     // of the average of p_i, a move
   double embedding_cap = 1.0;
 };
 

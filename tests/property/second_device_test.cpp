@@ -136,7 +136,7 @@ struct Recipe {
   double lr;
 };
 constexpr Recipe kRecipes[] = {{OptimizerMethod::muon, "soft_cap", 0.3},
-                                {OptimizerMethod::adamw, "normalize", 0.01}};
+                               {OptimizerMethod::adamw, "normalize", 0.01}};
 
 RunOptions with_recipe(RunOptions options, const Recipe& recipe, at::Device device) {
   options.optimizer.method = recipe.optimizer;
