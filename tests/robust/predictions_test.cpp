@@ -77,8 +77,8 @@ TEST_P(CertifiedClassesOf, AreNotChangedByAnAttackInsideTheRadius) {
       attacked += changed ? 1 : 0;
     }
   }
-  EXPECT_GT(certified, 5);
-  EXPECT_GT(attacked, 3);
+  EXPECT_GT(certified, 3);
+  EXPECT_GT(attacked, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryActivation, CertifiedClassesOf,
