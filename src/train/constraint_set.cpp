@@ -48,6 +48,7 @@ std::vector<double> ConstraintSet::caps() const {
 }
 
 bool ConstraintSet::all_proved() const {
+  if (prove_all_ && !mixtures_hold()) return false;
   return std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return !(entry.promised || prove_all_) || entry.enforcer.prove();
   });
@@ -58,7 +59,18 @@ void ConstraintSet::start_() {
   for (Entry& entry : entries_) entry.enforcer.start_();
 }
 
-// α in [0, 1], and coefficients of a proved length of at most 1.
+// What bounds of caps take for granted: α in [0, 1], and coefficients of a proved length of at most 1.
+bool ConstraintSet::mixtures_hold() const {
+  const auto norms = measured_norms();
+  return std::all_of(params_.begin(), params_.end(), [&](const Param& param) {
+    if (param.role == Role::mixing_weight) return norms->euclidean(param) <= UpperBound(1.0);
+    if (param.role != Role::residual_weight) return true;
+    const auto alpha = param.tensor.item<double>();
+    return alpha >= 0.0 && alpha <= 1.0;
+  });
+}
+
+// Makes it so.
 void ConstraintSet::keep_mixtures_() {
   const auto norms = measured_norms();
   for (const Param& param : params_) {

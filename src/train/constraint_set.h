@@ -40,6 +40,7 @@ class ConstraintSet {
     bool promised;  // the method guarantees the cap for the steps that it has seen
   };
   std::vector<int64_t> sizes() const;  // of the entries' weights
+  bool mixtures_hold() const;
   void keep_mixtures_();
 
   std::vector<Param> params_;

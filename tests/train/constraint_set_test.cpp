@@ -1,6 +1,7 @@
 #include "train/constraint_set.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include "nn_support.h"
@@ -100,6 +101,25 @@ TEST(ConstraintsOfARun, ComeBackWithTheirState) {
   copy.set_state(state, 7);
   EXPECT_EQ(copy.repairs(), 7);
   for (const auto& [name, tensor] : copy.state()) EXPECT_TRUE(tensor.equal(state.at(name))) << name;
+}
+
+// Coefficients and α that nothing has looked at since they were read: of a checkpoint, for example.
+TEST(ConstraintSet, ProvesThatMixturesAreInsideWhatTheCapsTakeForGranted) {
+  const Param coefficients{
+      .name = "c", .tensor = at::full({4}, 0.49, at::kFloat), .role = Role::mixing_weight};
+  const Param alpha{.name = "alpha", .tensor = at::full({1}, 1.0, at::kFloat), .role = Role::residual_weight};
+  ConstraintSet set({coefficients, alpha}, {});
+  set.set_caps({0.0, 0.0});
+  EXPECT_TRUE(set.all_proved());
+  coefficients.tensor.fill_(0.6);
+  EXPECT_FALSE(set.all_proved());
+  set.start_();
+  EXPECT_TRUE(set.all_proved());
+  alpha.tensor.fill_(1.5);
+  EXPECT_FALSE(set.all_proved());
+  set.start_();
+  EXPECT_EQ(alpha.tensor.item<float>(), 1.0F);
+  EXPECT_TRUE(set.all_proved());
 }
 
 }  // namespace
