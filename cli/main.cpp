@@ -91,6 +91,9 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
   bridle::add_sample(app);
   bridle::add_info(app);
   bridle::add_sweep(app);
+  bridle::add_compare(app);
+  bridle::add_report(app);
+  bridle::add_serve(app);
   bridle::add_bench(app);
   try {
     bridle::use_all_cores();

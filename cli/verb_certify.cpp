@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/words.h"
 #include "bound_text.h"
 #include "bridle/certificate_file.h"
@@ -15,6 +16,7 @@
 #include "bridle/run.h"
 #include "progress_line.h"
 #include "verbs.h"
+#include "walk_text.h"
 
 namespace bridle {
 namespace {
@@ -48,21 +50,6 @@ StoredModel model_in(const fs::path& folder) {
 }
 
 // ---- The certificate, for people
-
-void print_layers(const Certificate& certificate) {
-  fmt::print("\n{:<30}{:>14}{:>14}   {}\n", "after", "activation", "bound", "share of log L");
-  double before = 0.0;
-  for (const StatedLayer& layer : certificate.bound.layers) {
-    const double share = layer_share(layer.lipschitz.log10, before, certificate.bound.lipschitz.log10);
-    const double part = std::isfinite(share) ? share : 0.0;
-    before = layer.lipschitz.log10;
-    std::string bar;
-    for (int block = 0; block < static_cast<int>(std::lround(40.0 * std::clamp(part, 0.0, 1.0))); ++block)
-      bar += "█";
-    fmt::print("{:<30}{:>14}{:>14}   {:>6.1f} % {}\n", layer.name, text_of(layer.activation),
-               text_of(layer.lipschitz), 100.0 * part, bar);
-  }
-}
 
 void print_certificate(const Certificate& certificate) {
   const CertifiedBound& bound = certificate.bound;
@@ -272,7 +259,13 @@ void sound(const Flags& flags) {
       certificate_of(stored.identity, model, bound, observed_stretch(model, bound, flags.search, line));
   const fs::path path = flags.out.empty() ? folder / "certificate.json" : fs::path(flags.out);
   write_certificate(path, certificate);
-  print_sound(flags, certificate, run ? certify_on_data(flags, model, *run, line) : OnData{}, path);
+  const OnData on_data = run ? certify_on_data(flags, model, *run, line) : OnData{};
+  if (on_data.predictions) {
+    Json facts = predictions_json(*on_data.predictions);
+    facts["sha256"] = certificate.sha256;  // of the weights
+    write_file(path.parent_path() / "predictions.json", facts.dump(2) + "\n");
+  }
+  print_sound(flags, certificate, on_data, path);
 }
 
 void certify_verb(const Flags& flags) {
@@ -321,7 +314,7 @@ void add_certify(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--local", flags->local, "Also the bound within --radius of so many validation examples");
   verb->add_flag("--predictions", flags->predictions,
-                 "Also the share of validation predictions that cannot change");
+                 "Also the share of validation predictions that cannot change, into predictions.json");
   verb->add_option("--epsilon", flags->epsilon,
                    "With --predictions: perturbations, ℓ2 for pixels, RMS for tokens")
       ->delimiter(',');

@@ -20,14 +20,42 @@ int64_t total(const std::vector<DataFile>& files) {
   return count;
 }
 
+Json describe(const TextSource& part) {
+  return {{"name", part.name},           {"package", part.package}, {"version", part.version},
+          {"licence", part.licence},     {"sha256", part.sha256},   {"bytes", part.bytes},
+          {"documents", part.documents}, {"train", part.train},     {"validation", part.validation}};
+}
+
+Json describe(const std::vector<TextSource>& parts) {
+  Json list = Json::array();
+  for (const TextSource& part : parts) list.push_back(describe(part));
+  return list;
+}
+
 Json describe(const DataSet& data) {
-  return {{"schema", 1},
-          {"name", data.name},
-          {"folder", data.folder.string()},
-          {"from", data.from},
-          {"outputs", data.outputs},
-          {"train", total(data.train)},
-          {"validation", total(data.validation)}};
+  Json facts{{"schema", 1},
+             {"name", data.name},
+             {"folder", data.folder.string()},
+             {"from", data.from},
+             {"outputs", data.outputs},
+             {"train", total(data.train)},
+             {"validation", total(data.validation)}};
+  if (data.document_token) facts["document_token"] = *data.document_token;
+  if (!data.sources.empty()) facts["parts"] = describe(data.sources);
+  return facts;
+}
+
+// What a text of several sources consists of; counts only where it has been made.
+void print_parts(const std::vector<TextSource>& parts) {
+  if (parts.empty()) return;
+  fmt::print("  {:<12}{:>10}{:>12}{:>12}  {:<26}{}\n", "source", "documents", "train", "validation",
+             "licence", "package");
+  for (const TextSource& part : parts) {
+    const auto count = [](int64_t number) { return number == 0 ? std::string("-") : std::to_string(number); };
+    fmt::print("  {:<12}{:>10}{:>12}{:>12}  {:<26}{} {}, SHA-256 {}\n", part.name, count(part.documents),
+               count(part.train), count(part.validation), part.licence, part.package, part.version,
+               part.sha256);
+  }
 }
 
 void print_data_set(const DataSet& data, bool json) {
@@ -38,6 +66,9 @@ void print_data_set(const DataSet& data, bool json) {
   if (data.kind != DataKind::tokenizer)
     fmt::print("  {} training and {} validation {}\n", total(data.train), total(data.validation), unit);
   fmt::print("  {} {}, from {}\n", data.outputs, outputs, data.from);
+  if (data.document_token)
+    fmt::print("  token {} stands before every document: model.document_token\n", *data.document_token);
+  print_parts(data.sources);
 }
 
 std::string size_text(int64_t bytes) {
@@ -57,6 +88,7 @@ void list(bool json) {
                              {"about", row.about},
                              {"licence", row.licence},
                              {"sources", row.sources},
+                             {"parts", describe(row.parts)},
                              {"damage", row.damage}});
     }
     return fmt::print("{}\n", all.dump(2));
@@ -70,6 +102,7 @@ void list(bool json) {
     fmt::print("{:<{}}  {:<9}{:>10}  {:<38}{}\n", row.name, width, state, size_text(row.bytes), row.licence,
                row.damage.empty() ? row.about : row.damage);
     for (const std::string& source : row.sources) fmt::print("{:<{}}  from {}\n", "", width + 23, source);
+    print_parts(row.parts);
   }
   fmt::print("\nbridle data get NAME fetches one; bridle data import --help shows how to bring your own.\n");
 }
@@ -79,8 +112,17 @@ struct ImportFlags {
   std::string path;
   TextImport text;
   TokenImport tokens;
+  std::optional<std::string> tokenizer;
+  std::optional<int64_t> merges;
   bool replace = false;
 };
+
+// What --tokenizer and --merges say together; --merges alone means GPT-2's.
+std::optional<TokenizerChoice> choice(const std::optional<std::string>& tokenizer,
+                                      const std::optional<int64_t>& merges) {
+  if (!tokenizer && !merges) return std::nullopt;
+  return TokenizerChoice{.name = tokenizer.value_or("gpt2"), .merges = merges};
+}
 
 DataSet import(ImportFlags flags, const Listener& listener) {
   flags.text.replace = flags.tokens.replace = flags.replace;
@@ -90,9 +132,15 @@ DataSet import(ImportFlags flags, const Listener& listener) {
     throw UsageError(
         "data import",
         "name one thing to import: PATH (for a known data set), --text PATH, or --train PATTERN");
-  if (text) return import_text(flags.name, flags.text, listener);
+  const auto tokenizer = choice(flags.tokenizer, flags.merges);
+  if (tokens && tokenizer)
+    throw UsageError("data import", "--tokenizer and --merges are for --text, or for a known text");
   if (tokens) return import_tokens(flags.name, flags.tokens);
-  return import_known(flags.name, flags.path, listener);
+  if (text) {
+    flags.text.tokenizer = tokenizer.value_or(TokenizerChoice{});
+    return import_text(flags.name, flags.text, listener);
+  }
+  return import_known(flags.name, flags.path, {.tokenizer = tokenizer, .replace = flags.replace}, listener);
 }
 
 // Runs with a progress line and prints the data set that it gives.
@@ -106,6 +154,38 @@ void with_progress(bool json, const std::function<DataSet(const Listener&)>& run
   print_data_set(*data, json);
 }
 
+void add_tokenizer(CLI::App* verb, std::optional<std::string>& tokenizer, std::optional<int64_t>& merges,
+                   const char* about) {
+  verb->add_option("--tokenizer", tokenizer, about);
+  verb->add_option("--merges", merges,
+                   "Of GPT-2's 50,000 merges the first so many alone: 7935 give a vocabulary of 8,192");
+}
+
+void add_get(CLI::App* data, const std::shared_ptr<bool>& json) {
+  CLI::App* verb = data->add_subcommand("get", "Fetch a known data set");
+  verb->footer(
+      "Examples:\n  bridle data get shakespeare\n  BRIDLE_DATA=/big/disk bridle data get cifar10\n"
+      "  bridle data get prose --tokenizer gpt2 --merges 7935 --as prose8k");
+  struct Flags {
+    std::string name;
+    std::optional<std::string> tokenizer;
+    std::optional<int64_t> merges;
+    GetOptions options;
+  };
+  auto flags = std::make_shared<Flags>();
+  verb->add_option("name", flags->name, "As bridle data list shows it")->required();
+  add_tokenizer(verb, flags->tokenizer, flags->merges,
+                "For a text of several sources: gpt2, or a folder with GPT-2's files");
+  verb->add_option("--as", flags->options.as, "Keep it under another name");
+  verb->add_flag("--replace", flags->options.replace, "Make it anew where it is there");
+  verb->add_flag("--json", *json, "Print one JSON object");
+  verb->callback([flags, json] {
+    flags->options.tokenizer = choice(flags->tokenizer, flags->merges);
+    with_progress(*json,
+                  [&](const Listener& listener) { return get_data(flags->name, flags->options, listener); });
+  });
+}
+
 void add_import(CLI::App* data, const std::shared_ptr<bool>& json) {
   CLI::App* verb = data->add_subcommand("import", "Bring a data set of your own, or a known one by hand");
   verb->footer(
@@ -116,6 +196,7 @@ void add_import(CLI::App* data, const std::shared_ptr<bool>& json) {
       "  bridle data import letters --text letters.txt                  any UTF-8 text, one token a "
       "character\n"
       "  bridle data import essays --text essays.txt --tokenizer gpt2   byte-pair tokens, written as shards\n"
+      "  bridle data import small --text essays.txt --tokenizer gpt2 --merges 7935      of 8,192 kinds\n"
       "  bridle data import fineweb --train 'fineweb_train_*.bin' --validation 'fineweb_val_*.bin'\n"
       "  bridle data import owt --train train.bin --validation val.bin --raw      nanoGPT's files without a "
       "header");
@@ -124,9 +205,7 @@ void add_import(CLI::App* data, const std::shared_ptr<bool>& json) {
   verb->add_option("path", flags->path, "File or folder of a known data set");
   CLI::Option* text = verb->add_option("--text", flags->text.text,
                                        "A UTF-8 text: nine tenths to train on, one to validate with");
-  verb->add_option("--tokenizer", flags->text.tokenizer, "characters, gpt2, or a folder with GPT-2's files")
-      ->capture_default_str()
-      ->needs(text);
+  add_tokenizer(verb, flags->tokenizer, flags->merges, "characters, gpt2, or a folder with GPT-2's files");
   verb->add_option("--shard-tokens", flags->text.shard_tokens, "Tokens in a shard")
       ->capture_default_str()
       ->needs(text);
@@ -158,15 +237,7 @@ void add_data(CLI::App& app) {
   show->add_flag("--json", *json, "Print one JSON object");
   show->callback([json] { list(*json); });
 
-  CLI::App* get = data->add_subcommand("get", "Fetch a known data set");
-  get->footer("Examples:\n  bridle data get shakespeare\n  BRIDLE_DATA=/big/disk bridle data get cifar10");
-  auto name = std::make_shared<std::string>();
-  get->add_option("name", *name, "As bridle data list shows it")->required();
-  get->add_flag("--json", *json, "Print one JSON object");
-  get->callback([name, json] {
-    with_progress(*json, [&](const Listener& listener) { return get_data(*name, listener); });
-  });
-
+  add_get(data, json);
   add_import(data, json);
 }
 

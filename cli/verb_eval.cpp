@@ -20,31 +20,63 @@ struct Flags {
   std::string split = "validation";
   std::string data;
   std::string device = "cpu";
+  bool sources = false;
   bool json = false;
 };
 
-void print(const Run& run, const Flags& flags, const EvaluationResult& result) {
+struct SourceResult {
+  std::string name;
+  EvaluationResult result;
+};
+
+void print(const Run& run, const Flags& flags, const EvaluationResult& result,
+           const std::vector<SourceResult>& sources) {
   if (flags.json) {
     nlohmann::ordered_json layers = nlohmann::ordered_json::array();
     for (const auto& [name, layer] : result.statistics.layers)
       layers.push_back(
           {{"name", name}, {"largest_rms", layer.largest_rms}, {"largest_entry", layer.largest_entry}});
-    const nlohmann::ordered_json facts{{"schema", 1},
-                                       {"run", run.folder.string()},
-                                       {"protocol", flags.protocol},
-                                       {"split", flags.split},
-                                       {"loss", result.loss},
-                                       {"accuracy", result.accuracy},
-                                       {"targets", result.targets},
-                                       {"layers", layers}};
+    nlohmann::ordered_json facts{{"schema", 1},
+                                 {"run", run.folder.string()},
+                                 {"protocol", flags.protocol},
+                                 {"split", flags.split},
+                                 {"loss", result.loss},
+                                 {"accuracy", result.accuracy},
+                                 {"targets", result.targets},
+                                 {"layers", layers}};
+    for (const auto& [name, of_source] : sources)
+      facts["sources"].push_back({{"name", name},
+                                  {"loss", of_source.loss},
+                                  {"accuracy", of_source.accuracy},
+                                  {"targets", of_source.targets}});
     return fmt::print("{}\n", facts.dump(2));
   }
   fmt::print("{:<12}{:.6f}\n{:<12}{:.2f} %\n{:<12}{} ({} {}, protocol {})\n\n", "loss", result.loss,
              "accuracy", 100.0 * result.accuracy, "targets", result.targets, run.options.data.name,
              flags.split, flags.protocol);
+  if (!sources.empty()) fmt::print("{:<16}{:>10}{:>12}{:>12}\n", "source", "loss", "accuracy", "targets");
+  for (const auto& [name, of_source] : sources)
+    fmt::print("{:<16}{:>10.4f}{:>10.2f} %{:>12}\n", name, of_source.loss, 100.0 * of_source.accuracy,
+               of_source.targets);
+  if (!sources.empty()) fmt::print("\n");
   fmt::print("{:<32}{:>14}{:>14}\n", "layer", "largest RMS", "largest entry");
   for (const auto& [name, layer] : result.statistics.layers)
     fmt::print("{:<32}{:>14.4f}{:>14.4f}\n", name, layer.largest_rms, layer.largest_entry);
+}
+
+// Each source of the data set for itself.
+std::vector<SourceResult> evaluate_sources(const Run& run, Split split, EvaluateOptions options,
+                                           ProgressLine& line) {
+  const DataSet data = open_data_set(run.options.data.name);
+  if (data.sources.empty())
+    throw InputError("eval",
+                     fmt::format("'{}' is not made of several sources; leave out --sources", data.name));
+  options.statistics = false;
+  std::vector<SourceResult> results;
+  for (const TextSource& source : data.sources)
+    results.push_back({source.name, evaluate(*run.model, open_run_split(run, split, source.name), options,
+                                             [&line](const Progress& p) { line.show(p); })});
+  return results;
 }
 
 void eval(const Flags& flags) {
@@ -53,11 +85,13 @@ void eval(const Flags& flags) {
   EvaluateOptions options{.order = {.batch_size = run.options.data.batch_size}, .statistics = true};
   options.order.protocol = parse_word<Protocol, UsageError>(flags.protocol, "eval", "--protocol");
   ProgressLine line;
-  const auto source = open_run_split(run, parse_word<Split, UsageError>(flags.split, "eval", "--split"));
+  const Split split = parse_word<Split, UsageError>(flags.split, "eval", "--split");
+  std::vector<SourceResult> sources;
+  if (flags.sources) sources = evaluate_sources(run, split, options, line);
   const EvaluationResult result =
-      evaluate(*run.model, source, options, [&line](const Progress& p) { line.show(p); });
+      evaluate(*run.model, open_run_split(run, split), options, [&line](const Progress& p) { line.show(p); });
   line.clear();
-  print(run, flags, result);
+  print(run, flags, result, sources);
 }
 
 }  // namespace
@@ -73,6 +107,7 @@ void add_eval(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--split", flags->split, "validation, train or held_out")->capture_default_str();
   verb->add_option("--data", flags->data, "Another data set than the run's");
+  verb->add_flag("--sources", flags->sources, "Also each source of a data set of several for itself");
   add_device(*verb, flags->device);
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { eval(*flags); });

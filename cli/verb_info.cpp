@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bridle/run.h"
 #include "kernels/cpu.h"
+#include "report/run_metrics.h"
+#include "report/sparkline.h"
 #include "verbs.h"
+#include "walk_text.h"
 
 namespace bridle {
 namespace {
@@ -49,15 +51,32 @@ nlohmann::ordered_json run_facts(const std::string& folder) {
     facts["budget"] = constraint.lipschitz;  // sigma_max plays no part then
   else
     facts["sigma_max"] = constraint.sigma_max;
-  std::ifstream metrics(run.folder / "metrics.jsonl");
-  for (std::string line; std::getline(metrics, line);) {  // the last word on everything that was measured
-    const auto entry = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-    for (const char* key : {"step", "loss", "validation_loss", "validation_accuracy", "lipschitz",
-                            "log10_lipschitz", "repairs", "seconds"}) {
-      if (entry.is_object() && entry.contains(key)) facts[key] = entry[key];
-    }
-  }
+  const RunMetrics metrics = read_metrics(run.folder / "metrics.jsonl");
+  for (const char* key : {"step", "loss", "validation_loss", "validation_accuracy", "lipschitz",
+                          "log10_lipschitz", "repairs", "seconds"})
+    if (metrics.last.contains(key)) facts[key] = metrics.last.at(key);
   return facts;
+}
+
+// The loss from the first line to the last, with a height for each of its values.
+void print_loss(const std::filesystem::path& folder) {
+  const RunMetrics metrics = read_metrics(folder / "metrics.jsonl");
+  constexpr size_t width = 60;
+  for (const char* key : {"loss", "validation_loss"}) {
+    const auto series = metrics.series.find(key);
+    if (series == metrics.series.end() || series->second.points().size() < 2) continue;
+    const std::vector<SeriesPoint>& points = series->second.points();
+    fmt::print("{:<18}{:>8.4f}  {}  {:.4f}\n", key, points.front().mean, sparkline(points, width),
+               points.back().mean);
+  }
+}
+
+void print_run(const std::string& folder) {
+  print_plain(run_facts(folder));
+  fmt::print("\n");
+  print_loss(folder);
+  const std::filesystem::path certificate = std::filesystem::path(folder) / "certificate.json";
+  if (std::filesystem::exists(certificate)) print_layers(read_certificate(certificate));
 }
 
 }  // namespace
@@ -71,12 +90,8 @@ void add_info(CLI::App& app) {
   verb->add_option("run", *run, "A run's folder");
   verb->add_flag("--json", *json, "Print one JSON object");
   verb->callback([json, run] {
-    const auto facts = run->empty() ? machine() : run_facts(*run);
-    if (*json) {
-      fmt::print("{}\n", facts.dump(2));
-    } else {
-      print_plain(facts);
-    }
+    if (*json) return fmt::print("{}\n", (run->empty() ? machine() : run_facts(*run)).dump(2));
+    run->empty() ? print_plain(machine()) : print_run(*run);
   });
 }
 

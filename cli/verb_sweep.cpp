@@ -265,9 +265,9 @@ void add_sweep(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("sweep", "Train many models from one file, with several workers");
   verb->footer(
       "Examples:\n"
-      "  bridle sweep experiments/shakespeare/search_offsets.toml --workers 2\n"
-      "  bridle sweep status experiments/shakespeare/search_offsets.toml\n"
-      "  bridle sweep export experiments/shakespeare/search_offsets.toml --csv all.csv\n"
+      "  bridle sweep experiments/shapes/search_shape.toml --workers 2\n"
+      "  bridle sweep status experiments/shapes/search_shape.toml\n"
+      "  bridle sweep export experiments/shapes/search_shape.toml --csv all.csv\n"
       "A sweep that was stopped or killed goes on with the same command.\n"
       "Exit codes: 0 nothing is left to do; 1 an error; 2 wrong usage; 130 SIGINT and 143 SIGTERM: runs are "
       "left.");

@@ -10,10 +10,13 @@ namespace bridle {
 void add_attack(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_certify(CLI::App& app);
+void add_compare(CLI::App& app);
 void add_data(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_info(CLI::App& app);
+void add_report(CLI::App& app);
 void add_sample(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_train(CLI::App& app);
 

@@ -31,13 +31,15 @@ TRANSFORMER = {
     "num_key_value_heads": 0, "intermediate_size": 0, "max_position_embeddings": 0,
     "positions": ("rope", "learned", "none"), "rope_theta": 10000.0, "hidden_act": tuple(SLOPES),
     "activation_divisor": 1.1289, "softmax_scale": 1.0, "attention_output_scale": 1 / 3, "residual": ("convex", "plain"),
-    "attention_alpha": 0.0, "mlp_alpha": 0.0, "learned_alpha": False, "qk_norm": False, "qk_norm_epsilon": 1e-6,
+    "attention_alpha": 0.0, "mlp_alpha": 0.0, "learned_alpha": ("none", "scalar", "vector"),
+    "qk_norm": False, "qk_norm_epsilon": 1e-6,
     "attention_window": 0, "document_token": -1, "position_bias": False, "position_bias_offsets": 0,
     "position_bias_start": 0.0, "position_bias_dilation": 1, "logit_bias": False,
     "norm": ("none", "tanh", "rms_norm", "layer_norm", "center_norm"), "norm_epsilon": 1e-5, "norm_gain": True,
     "learnable_scales": False, "bias": False, "tie_embeddings": False, "dropout": 0.0, "drop_path": 0.0,
     "logit_soft_cap": 0.0}
 NORMS, BIASED_NORMS = ("rms_norm", "layer_norm", "center_norm"), ("layer_norm", "center_norm")
+WORDS_BEFORE = {"learned_alpha": {False: "none", True: "scalar"}}  # of keys that were switches once
 FOREIGN_TEXTS = {"torch_dtype", "transformers_version", "bridle_version"}  # of no consequence for the model
 COUNTS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
           "intermediate_size", "max_position_embeddings", "position_bias_offsets", "position_bias_dilation")
@@ -137,6 +139,7 @@ def read_options(config):
         elif key == "architectures":
             need(is_list_of(str, value), "config.json: architectures must be a list of texts")
         elif key != "model_type":
+            value = WORDS_BEFORE.get(key, {}).get(value, value) if type(value) is bool else value
             need(key in known and has_type_of(value, known[key]), f"config.json: {key[:100]} = {str(value)[:100]}")
             setattr(o, key, value)
     o.is_mlp = known is MLP
@@ -170,7 +173,6 @@ def complete_transformer(o):
     need(0 <= o.attention_window <= LARGEST_SIZE and -1 <= o.document_token < o.vocab_size, "window or document_token")
     need(o.qk_norm_epsilon >= 0 and 0 <= o.drop_path < 1 and o.logit_soft_cap >= 0, "epsilon, drop_path or soft cap")
     need(o.norm != "center_norm" or o.hidden_size > 1, "center_norm needs two entries")
-    need(not o.learned_alpha or o.residual == "convex", "learned_alpha needs residual = convex")
     need(o.activation_divisor > 0 and o.rope_theta > 0 and o.norm_epsilon >= 0 and 0 <= o.dropout < 1,
          "activation_divisor, rope_theta, norm_epsilon or dropout is out of range")
     o.attention_alpha = o.attention_alpha or 0.5 / o.num_hidden_layers
@@ -208,8 +210,9 @@ def expected_tensors(o):
             yield f"{block}self_attn.position_bias", [o.num_attention_heads, o.position_bias_offsets]
         if o.learnable_scales:
             yield f"{block}self_attn.output_scale", [1]
-        if o.learned_alpha:
-            yield from ((f"{block}{branch}_alpha", [1]) for branch in (("mlp",) if quadrature else ("attention", "mlp")))
+        if o.learned_alpha != "none":
+            entries = d if o.learned_alpha == "vector" else 1
+            yield from ((f"{block}{branch}_alpha", [entries]) for branch in (("mlp",) if quadrature else ("attention", "mlp")))
     yield from ((f"model.norm.{part}", [d]) for part in norm_parts)
     yield from [] if o.tie_embeddings else [("lm_head.weight", [o.vocab_size, d])]
     yield from [("final_scale", [1])] if o.learnable_scales else []
@@ -510,11 +513,17 @@ def mixing(o, facts, name, x):
     return gain * x[0], gain * x[1]
 
 def residual(o, facts, name, x, y):
-    """Statement 7. A learned alpha is a float32 number, and exact."""
-    learned = facts.tensors.get(f"{name}_alpha")
-    alpha = float(learned[0]) if o.learned_alpha else getattr(o, name.split(".")[-1] + "_alpha")
-    kept, added = (1 - Fraction(alpha), alpha) if o.residual == "convex" else (1, 1)
-    return tuple(Up.of(kept) * before + Up.of(added) * branch for before, branch in zip(x, y))
+    """Statement 7. The entries of a learned alpha are float32 numbers, and exact."""
+    fixed = getattr(o, name.split(".")[-1] + "_alpha") if o.residual == "convex" else 1
+    alpha = facts.tensors.get(f"{name}_alpha", np.float64([fixed]))
+    least, largest = Fraction(float(alpha.min())), Fraction(float(alpha.max()))
+    kept = max(abs(1 - least), abs(1 - largest)) if o.residual == "convex" else 1
+    added = max(abs(least), abs(largest))
+    sums = [Up.of(kept) * before + Up.of(added) * branch for before, branch in zip(x, y)]
+    if o.residual == "plain" or not 0 <= least < largest <= 1:
+        return tuple(sums)
+    roots = [(Up.of(kept) * before * before + Up.of(added) * branch * branch).root() for before, branch in zip(x, y)]
+    return tuple(map(min_up, sums, roots))
 
 def embedding(o, facts, domain):
     """Statement 8."""

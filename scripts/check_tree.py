@@ -15,6 +15,7 @@ PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "architecture": "base", 
                 "progress": "base", "metrics": "base", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
                 "loader": "data", "nn": "nn", "certify": "certify", "predictions": "robust", "attack": "robust", "model_folder": "io",
                 "certificate_file": "io", "optim": "optim", "safetensors": "io", "train": "train", "run": "train", "sweep": "sweep",
+                "report": "report", "serve": "report",
                 "bridle": None}
 BROAD = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "ATen/ATen.h", "ATen/Functions.h"}
 

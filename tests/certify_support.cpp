@@ -13,34 +13,27 @@
 
 #include "bridle/certify.h"
 #include "certify/fact_norms.h"
+#include "dice.h"
 #include "nn_support.h"
 #include "support.h"
 
 namespace bridle::test {
+
+at::Tensor random_weight(const Param& param, bool trained, Dice& dice) {
+  const int64_t rows = param.tensor.size(0);
+  const int64_t columns = param.tensor.size(1);
+  const int64_t rank = std::min(rows, columns);
+  at::Tensor spectrum = at::ones({rank}, at::kDouble);
+  if (trained) {
+    const double decay = dice.between(0.5, 1.0);
+    spectrum = at::pow(decay, at::arange(rank, at::kDouble)).mul(dice.between(0.5, 2.0));
+    spectrum[0].mul_(dice.between(1.0, 3.0));
+  }
+  const double unit = std::sqrt(static_cast<double>(rows) / static_cast<double>(columns));
+  return matrix_with_spectrum(spectrum, rows, columns, dice.seed()).mul(unit);
+}
+
 namespace {
-
-// Numbers for one network, each asked for by what it is for.
-class Dice {
- public:
-  explicit Dice(int number) : seed_(static_cast<uint64_t>(number)) {}
-  double between(double low, double high) {
-    return low + (high - low) * random_uniform({1}, key(), at::kDouble).item<double>();
-  }
-  double between_logs(double low, double high) { return std::exp(between(std::log(low), std::log(high))); }
-  int64_t below(int64_t limit) {
-    return random_integers({1}, static_cast<uint64_t>(limit), key()).item<int64_t>();
-  }
-  template <class T>
-  T one_of(std::initializer_list<T> values) {
-    return values.begin()[below(static_cast<int64_t>(values.size()))];
-  }
-  uint64_t seed() { return 1000003 * seed_ + ++step_; }
-
- private:
-  RandomKey key() { return {.seed = seed_, .stream = Stream::test, .step = ++step_}; }
-  uint64_t seed_;
-  uint64_t step_ = 0;
-};
 
 TransformerOptions random_shape(Dice& dice) {
   const int64_t heads = dice.one_of<int64_t>({1, 2, 3, 4, 6, 8});
@@ -59,20 +52,6 @@ TransformerOptions random_shape(Dice& dice) {
           .attention_output_scale = dice.one_of({1.0 / 3.0, 1.0}),
           .attention_alpha = dice.between(0.1, 1.0),
           .mlp_alpha = dice.between(0.1, 1.0)};
-}
-
-at::Tensor random_weight(const Param& param, bool trained, Dice& dice) {
-  const int64_t rows = param.tensor.size(0);
-  const int64_t columns = param.tensor.size(1);
-  const int64_t rank = std::min(rows, columns);
-  at::Tensor spectrum = at::ones({rank}, at::kDouble);
-  if (trained) {
-    const double decay = dice.between(0.5, 1.0);
-    spectrum = at::pow(decay, at::arange(rank, at::kDouble)).mul(dice.between(0.5, 2.0));
-    spectrum[0].mul_(dice.between(1.0, 3.0));
-  }
-  const double unit = std::sqrt(static_cast<double>(rows) / static_cast<double>(columns));
-  return matrix_with_spectrum(spectrum, rows, columns, dice.seed()).mul(unit);
 }
 
 std::unique_ptr<Model> random_network(TransformerOptions options, bool trained, Dice& dice) {

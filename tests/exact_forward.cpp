@@ -203,12 +203,14 @@ RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string
   return y;
 }
 
-RealVector mixed(const TransformerOptions& o, const Real& alpha, const RealVector& x,
+// α has one entry, or one for each of x.
+RealVector mixed(const TransformerOptions& o, const RealVector& alpha, const RealVector& x,
                  const RealVector& branch) {
   RealVector y;
-  for (size_t i = 0; i < x.size(); ++i)
-    y.push_back(o.residual == ResidualKind::convex ? (Real(1.0) - alpha) * x[i] + alpha * branch[i]
-                                                   : x[i] + branch[i]);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Real& own = alpha[alpha.size() == 1 ? 0 : i];
+    y.push_back((o.residual == ResidualKind::convex ? Real(1.0) - own : Real(1.0)) * x[i] + own * branch[i]);
+  }
   return y;
 }
 
@@ -237,7 +239,8 @@ void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& 
   for (int64_t layer = 0; layer < o.num_hidden_layers; ++layer) {
     const std::string name = fmt::format("model.layers.{}", layer);
     const auto alpha = [&](const char* branch, double fixed) {
-      return o.learned_alpha ? w.vector(name + branch).front() : Real(fixed);
+      if (o.learned_alpha != LearnedAlpha::none) return w.vector(name + branch);
+      return RealVector{Real(o.residual == ResidualKind::convex ? fixed : 1.0)};
     };
     if (o.mixing == MixingKind::quadrature) {
       x = mixing(o, w, name + ".mixing", x);

@@ -13,7 +13,12 @@ enum class InputKind { tokens, vectors };  // sequences of ids; vectors of numbe
 enum class ActivationKind { gelu, gelu_tanh, relu, maxmin, abs, relu_squared };  // gelu: by erf
 enum class NormLayer { none, tanh, rms_norm, layer_norm, center_norm };
 enum class MixingKind { attention, quadrature };  // how a token reads others: nn/attention.h, nn/mixing.h
-enum class ResidualKind { convex, plain };        // (1 − α)x + αf(x);  x + f(x)
+enum class ResidualKind { convex, plain };  // (1 − α)x + αf(x);  x + f(x), or x + αf(x) with a learned α
+enum class LearnedAlpha {
+  none,
+  scalar,
+  vector
+};  // α is fixed; one number per branch; one per entry of a token
 enum class PositionKind { rope, learned, none };
 enum class Initialization { orthogonal, normal };  // the paper's;  nanoGPT's
 
@@ -23,6 +28,7 @@ const char* word(ActivationKind kind);
 const char* word(NormLayer layer);
 const char* word(MixingKind kind);
 const char* word(ResidualKind kind);
+const char* word(LearnedAlpha alpha);
 const char* word(PositionKind kind);
 const char* word(Initialization initialization);
 
@@ -60,8 +66,8 @@ struct TransformerOptions {
   ResidualKind residual = ResidualKind::convex;
   double attention_alpha = 0.0;  // 0: 1/(2·num_hidden_layers)
   double mlp_alpha = 0.0;
-  bool learned_alpha = false;         // the α of every branch is a parameter, which begins with these
-  bool position_bias = false;         // learned, per head and offset; free in the bound
+  LearnedAlpha learned_alpha = LearnedAlpha::none;  // as a parameter of every branch it begins with these
+  bool position_bias = false;                       // learned, per head and offset; free in the bound
   int64_t position_bias_offsets = 0;  // the last one serves all that are farther; 0: max_position_embeddings
   double position_bias_start = 0.0;   // head h of block b begins with this logit h·dilation^b places back
   int64_t position_bias_dilation = 1;

@@ -23,6 +23,8 @@
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
 //   sweep.h        many runs from one file
+//   report.h       a page for runs and sweeps
+//   serve.h        the same page over HTTP, while runs train
 #pragma once
 
 #include "bridle/architecture.h"
@@ -43,8 +45,10 @@
 #include "bridle/predictions.h"
 #include "bridle/progress.h"
 #include "bridle/random.h"
+#include "bridle/report.h"
 #include "bridle/run.h"
 #include "bridle/safetensors.h"
+#include "bridle/serve.h"
 #include "bridle/sweep.h"
 #include "bridle/tokenizer.h"
 #include "bridle/train.h"

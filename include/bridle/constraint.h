@@ -39,6 +39,18 @@ struct Guarantee {
   std::string reason;
 };
 
+// FLOP of matrix products.
+struct ProductFlop {
+  double all = 0.0;
+  double bfloat16 = 0.0;  // of these
+
+  ProductFlop& operator+=(const ProductFlop& other) {
+    all += other.all;
+    bfloat16 += other.bfloat16;
+    return *this;
+  }
+};
+
 class Constraint {
  public:
   virtual ~Constraint() = default;
@@ -63,6 +75,9 @@ class Constraint {
   virtual double product_share(double /*reach*/) const { return 0.0; }
   // The precision of those products, where it is not the weight's own.
   virtual std::optional<at::ScalarType> product_dtype() const { return std::nullopt; }
+
+  // Of one application to blocks [b, m, n]; nothing where it multiplies no matrices, or nobody has counted.
+  virtual ProductFlop product_flop(const Tensor& /*blocks*/) const { return {}; }
 
   // False for methods whose result is finite for every finite weight; polynomials may overflow far outside the cap.
   virtual bool may_overflow() const { return true; }

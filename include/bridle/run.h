@@ -30,7 +30,8 @@ Run open_run(const std::filesystem::path& folder, at::Device device = at::kCPU);
 Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model);
 
 // The run's data as it was trained on. Throws InputError.
-std::shared_ptr<const Source> open_run_split(const Run& run, Split split);
+// `source`: of the validation part what comes from this source alone, where the data set has several; empty: all of it.
+std::shared_ptr<const Source> open_run_split(const Run& run, Split split, const std::string& source = {});
 
 // What the run's pixels were standardised by, where they were.
 std::optional<ChannelStatistics> pixel_statistics(const Run& run);
@@ -44,6 +45,8 @@ struct SampleOptions {
 
 // Continues the prompt; every piece of text goes to `on_text` as it comes. Returns all of it, without the prompt.
 std::string sample(const Run& run, const SampleOptions& options,
+                   const std::function<void(const std::string&)>& on_text = {});
+std::string sample(const Model& model, const Tokenizer& tokenizer, const SampleOptions& options,
                    const std::function<void(const std::string&)>& on_text = {});
 
 // The model brought below its caps (or below a sound bound), in the precision it is stored in, in a folder of its own.

@@ -3,7 +3,7 @@
 // loses nothing but the steps since its run's last checkpoint. Finished results also go to a CSV file, which can be committed: a sweep
 // that finds one goes on from there on another machine.
 //
-//   const Sweep sweep = read_sweep("experiments/shakespeare/search_offsets.toml");
+//   const Sweep sweep = read_sweep("experiments/shapes/search_shape.toml");
 //   SweepRecord(sweep).work({});
 #pragma once
 

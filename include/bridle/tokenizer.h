@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ class Tokenizer {
 
   virtual const char* name() const = 0;  // "characters" or "gpt2"
   virtual int64_t size() const = 0;      // ids are in [0, size)
+
+  // The token that stands before every document: GPT-2's <|endoftext|>, which no text is encoded as. Characters have none.
+  virtual std::optional<Token> document_token() const { return std::nullopt; }
 
   // Appends the ids of `text` to `out`. Throws InputError, naming the byte, where the text is not UTF-8, and where
   // the vocabulary does not have a character.
@@ -41,8 +45,10 @@ class Tokenizer {
 // A vocabulary of the code points of `text`, in their order. Throws InputError at the first byte that is not UTF-8.
 std::unique_ptr<Tokenizer> make_character_tokenizer(std::string_view text);
 
-// Reads GPT-2's files: vocab.json and merges.txt, or encoder.json and vocab.bpe as OpenAI named them.
-std::unique_ptr<Tokenizer> load_byte_pair_tokenizer(const std::filesystem::path& folder);
+// Reads GPT-2's files: vocab.json and merges.txt, or encoder.json and vocab.bpe as OpenAI named them. With `merges`, the
+// tokenizer of the first so many merges alone: its vocabulary is the 256 bytes, their results and the document token.
+std::unique_ptr<Tokenizer> load_byte_pair_tokenizer(const std::filesystem::path& folder,
+                                                    std::optional<int64_t> merges = std::nullopt);
 
 // Either kind, from a folder that `save` has written.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder);

@@ -35,10 +35,6 @@ const char* word(HeadBlocks heads);
 enum class BoundFormula { sound, paper };
 const char* word(BoundFormula formula);
 
-// The caps under a budget: each moves to where it buys most, one for all, or 1 for all but the head, which carries the bound.
-enum class CapRule { moving, uniform, head };
-const char* word(CapRule rule);
-
 struct DataOptions {
   std::string name = "shakespeare";
   int64_t sequence_length = 256;
@@ -56,15 +52,16 @@ struct ConstraintSettings {
   ConstraintOptions options = {};
   double sigma_max = 1.0;
   HeadBlocks heads = HeadBlocks::automatic;
-  double lipschitz = 0.0;  // budget: the bound of the caps in force is at most this; 0: sigma_max instead
+  double lipschitz =
+      0.0;  // budget: caps of 1, and a head whose cap makes this of the bound; 0: sigma_max instead
   BoundFormula formula = BoundFormula::sound;
-  CapRule caps = CapRule::moving;
-  double cap_rate = 0.08;      // moving: the most that the logarithm of a cap moves at once
-  std::string choose = {};     // with a budget: keys of the model that it may set; "all"
-  int64_t move_every = 10;     // moving: steps between moves
   double embedding_cap = 1.0;  // RMS of a row; 0: none
   int64_t prove_every = 10;    // steps; evaluation and saving prove as well
 };
+
+// Where a run's metrics go.
+enum class SinkKind { jsonl, tensorboard };
+const char* word(SinkKind kind);
 
 struct TrainingOptions {
   int64_t steps = 2000;
@@ -75,6 +72,7 @@ struct TrainingOptions {
   int64_t log_every = 10;
   int64_t evaluate_every = 200;
   int64_t checkpoint_every = 200;
+  std::vector<SinkKind> sinks = {SinkKind::jsonl};  // jsonl is one of them
 };
 
 struct RunOptions {

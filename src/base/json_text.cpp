@@ -80,6 +80,7 @@ class FlawFinder : public nlohmann::json_sax<Json> {
 };
 
 struct SettingValue {
+  Json operator()(const ChoiceList& list) const { return list.chosen(); }
   Json operator()(const Choice& choice) const { return choice.chosen(); }
   template <class T>
   Json operator()(const T* value) const {

@@ -26,9 +26,9 @@ const Setting& find(const Settings& settings, const std::string& key, const std:
 }
 
 const char* type_name(const Setting::Place& place) {
-  constexpr const char* names[] = {"true or false", "an integer", "a nonnegative integer",
-                                   "a number",      "a string",   "a list of integers",
-                                   "a word"};
+  constexpr const char* names[] = {"true or false", "an integer",     "a nonnegative integer",
+                                   "a number",      "a string",       "a list of integers",
+                                   "a word",        "a list of words"};
   return names[place.index()];
 }
 
@@ -62,8 +62,20 @@ struct Store {
     return true;
   }
   bool operator()(const Choice& out) const {
+    if (const auto value = node.value_exact<bool>()) return out.choose(*value);
     const auto text = node.value_exact<std::string>();
     return text && out.choose(*text);
+  }
+  bool operator()(const ChoiceList& out) const {
+    const toml::array* list = node.as_array();
+    if (list == nullptr) return false;
+    std::vector<std::string> words;
+    for (const toml::node& entry : *list) {
+      const auto word = entry.value_exact<std::string>();
+      if (!word) return false;
+      words.push_back(*word);
+    }
+    return out.choose(words);
   }
   template <class T>
   static bool take(const std::optional<T>& value, T* out) {
@@ -85,6 +97,9 @@ void store(const Settings& settings, const std::string& key, const toml::node& n
     if (const auto* choice = std::get_if<Choice>(&setting.place))
       throw InputError("settings", fmt::format("{}: {} must be one of {}, got {}", origin, key,
                                                choice->words(), text_of(node)));
+    if (const auto* list = std::get_if<ChoiceList>(&setting.place))
+      throw InputError("settings", fmt::format("{}: {} must be a list of words of {}, got {}", origin, key,
+                                               list->words(), text_of(node)));
     throw InputError("settings", fmt::format("{}: {} = {} is not {}", origin, key, text_of(node),
                                              type_name(setting.place)));
   }
@@ -114,11 +129,42 @@ bool Choice::choose(std::string_view text) const {
   return false;
 }
 
-std::string Choice::words() const {
+bool Choice::choose(bool value) const {
+  const char* meant = value ? when_true : when_false;
+  return meant != nullptr && choose(std::string_view(meant));
+}
+
+namespace {
+
+std::string all_words(const char* (*word)(int)) {
   std::string list;
   for (int i = 0; word(i) != nullptr; ++i) list += (i == 0 ? "" : ", ") + std::string(word(i));
   return list;
 }
+
+}  // namespace
+
+std::string Choice::words() const { return all_words(word); }
+
+std::vector<std::string> ChoiceList::chosen() const {
+  std::vector<std::string> all;
+  for (const int value : get(place)) all.emplace_back(word(value));
+  return all;
+}
+
+bool ChoiceList::choose(const std::vector<std::string>& words) const {
+  std::vector<int> values;
+  for (const std::string& wanted : words) {
+    int value = 0;
+    while (word(value) != nullptr && wanted != word(value)) ++value;
+    if (word(value) == nullptr) return false;
+    values.push_back(value);
+  }
+  set(place, values);
+  return true;
+}
+
+std::string ChoiceList::words() const { return all_words(word); }
 
 std::set<std::string> read_toml(const Settings& settings, std::string_view text, const std::string& origin) {
   std::set<std::string> named;
@@ -136,7 +182,9 @@ void set_value(const Settings& settings, const std::string& assignment) {
   const Setting& setting = find(settings, key, origin);
   const bool is_text =
       std::holds_alternative<std::string*>(setting.place) || std::holds_alternative<Choice>(setting.place);
-  if (is_text && !value.starts_with('"') && !value.starts_with('\''))
+  const bool is_switch =
+      std::holds_alternative<Choice>(setting.place) && (value == "true" || value == "false");
+  if (is_text && !is_switch && !value.starts_with('"') && !value.starts_with('\''))
     return store(settings, key, toml::value<std::string>(value), origin);
   if (value.find('\n') != std::string::npos)
     throw InputError("settings", fmt::format("{}: a value is one line", origin));
@@ -165,8 +213,26 @@ std::string value_text(const Setting& setting) {
       const std::string chosen = choice.chosen();
       return (*this)(&chosen);
     }
+    std::string operator()(const ChoiceList& list) const {
+      std::vector<std::string> quoted;
+      for (const std::string& chosen : list.chosen()) quoted.push_back((*this)(&chosen));
+      return fmt::format("[{}]", fmt::join(quoted, ", "));
+    }
   };
   return std::visit(Text{}, setting.place);
+}
+
+void check_ranges(const Settings& settings, const std::string& operation) {
+  for (const Setting& setting : settings) {
+    const auto check = [&](auto value) {
+      if (!setting.range.holds(static_cast<double>(value)))
+        throw InputError(operation,
+                         fmt::format("{} must be {}, got {}", setting.key, setting.range.words, value));
+    };
+    if (setting.range.holds == nullptr) continue;
+    if (const auto* const* whole = std::get_if<int64_t*>(&setting.place)) check(**whole);
+    if (const auto* const* number = std::get_if<double*>(&setting.place)) check(**number);
+  }
 }
 
 std::vector<SettingDifference> differences(const Settings& first, const Settings& second) {

@@ -24,7 +24,7 @@ class CapNorms : public NormSource {
   UpperBound largest_entry(const Param& vector) override;
   UpperBound euclidean(const Param& vector) override;
   std::vector<UpperBound> euclidean_heads(const Param& vector, int64_t heads) override;
-  std::optional<double> scalar(const Param& /*weight*/) override { return std::nullopt; }
+  std::optional<Entries> entries(const Param& /*weight*/) override { return std::nullopt; }
 
  private:
   struct Capped {

@@ -25,7 +25,7 @@ void check_defined(const MlpOptions& options) {
 
 void check_defined(const TransformerOptions& options) {
   refuse(options.activation == ActivationKind::relu_squared, "ReLU², whose slope has no limit");
-  refuse(options.learned_alpha, "learned α");
+  refuse(options.learned_alpha != LearnedAlpha::none, "learned α");
   refuse(options.mixing != MixingKind::attention, "quadrature mixing");
   refuse(options.qk_norm, "normalised queries and keys");
   refuse(options.norm != NormLayer::none, "norm layers");
@@ -34,7 +34,6 @@ void check_defined(const TransformerOptions& options) {
   refuse(options.tie_embeddings, "tied embeddings");
   refuse(options.positions == PositionKind::learned, "learned positions");
   refuse(options.learnable_scales, "learned scales");
-  refuse(options.num_key_value_heads != options.num_attention_heads, "fewer heads of keys and values");
 }
 
 // σ(W)·√(in/out).
@@ -75,9 +74,11 @@ class Formula {
         break;
       case Role::query:
       case Role::key:
-        content_ *= rms_norm(weight, norms_);
+        content_ *= projection_norm(weight);
         break;
       case Role::value:
+        gain_ = projection_norm(weight);
+        break;
       case Role::mlp_up:
         gain_ = rms_norm(weight, norms_);
         break;
@@ -109,6 +110,13 @@ class Formula {
   const UpperBound& result() const { return lipschitz_; }  // before the final scale
 
  private:
+  // Heads stand side by side, as wide as the input.
+  UpperBound projection_norm(const Param& weight) {
+    refuse(weight.tensor.size(0) != weight.tensor.size(1),
+           "queries, keys or values that are narrower than the input");
+    return rms_norm(weight, norms_);
+  }
+
   void attention(const UpperBound& gain) {
     const UpperBound stretch = gain * std::abs(scalars_.softmax_scale) *
                                (UpperBound(1.0) + UpperBound(2.0) * activation_ * activation_ * content_);

@@ -9,41 +9,45 @@
 #include <vector>
 
 #include "bridle/linalg.h"
+#include "nn/heads.h"
 
 namespace bridle {
 namespace {
 
-// The leading right singular vectors of equal row blocks, [blocks, columns], and their norms, [blocks].
+// The leading right singular vectors of row blocks, [blocks, columns], and their norms, [blocks].
 struct Leading {
   at::Tensor norms;
   at::Tensor right;
 };
 
-at::Tensor row_blocks(const at::Tensor& weight, int64_t blocks) {
-  return weight.detach().to(at::Device(at::kCPU), at::kDouble).view({blocks, -1, weight.size(1)});
+at::Tensor values_of(const at::Tensor& weight) {
+  return weight.detach().to(at::Device(at::kCPU), at::kDouble);
 }
 
-Leading leading(const at::Tensor& weight, int64_t blocks) {
+at::Tensor blocks_of(const Param& weight, int64_t heads) {
+  return head_blocks(weight, values_of(weight.tensor), heads);
+}
+
+Leading leading(const at::Tensor& blocks) {
   PowerState state;
-  const TopSingular top = top_singular_estimate(row_blocks(weight, blocks), state, 32);
+  const TopSingular top = top_singular_estimate(blocks, state, 32);
   return {top.sigma.to(at::kDouble), top.right.to(at::kDouble)};
 }
 
-// Of what serves each of so many query heads.
-Leading leading_heads(const Param& weight, int64_t heads) {
-  const Leading own = leading(weight.tensor, weight.heads);
-  const int64_t served = heads / weight.heads;
-  return {own.norms.repeat_interleave(served), own.right.repeat_interleave(served, 0)};
+at::Tensor leading_vector(const Param& weight) {
+  return leading(values_of(weight.tensor).unsqueeze(0)).right[0];
 }
 
 struct Layer {
   Param query, key, value, up;
 };
 
+// None for a model that reads by position alone.
 std::vector<Layer> layers_of(const Model& model) {
   std::vector<Layer> layers;
   for (const Param& param : model.params()) {
     if (param.role == Role::query) layers.emplace_back();
+    if (layers.empty()) continue;
     if (param.role == Role::query) layers.back().query = param;
     if (param.role == Role::key) layers.back().key = param;
     if (param.role == Role::value) layers.back().value = param;
@@ -58,9 +62,9 @@ class TransformerStarts {
   TransformerStarts(const Model& model, int64_t length)
       : length_(length), layers_(layers_of(model)), heads_(layers_.front().query.heads) {
     for (size_t l = 0; l < layers_.size(); ++l) {
-      const at::Tensor content = leading_heads(layers_[l].query, heads_)
-                                     .norms.mul(leading_heads(layers_[l].key, heads_).norms)
-                                     .mul(leading_heads(layers_[l].value, heads_).norms);
+      const auto norms = [&](const Param& weight) { return leading(blocks_of(weight, heads_)).norms; };
+      const at::Tensor content =
+          norms(layers_[l].query).mul(norms(layers_[l].key)).mul(norms(layers_[l].value));
       for (int64_t h = 0; h < heads_; ++h) places_.push_back({content[h].item<double>(), l, h});
     }
     std::stable_sort(places_.begin(), places_.end(),
@@ -75,7 +79,7 @@ class TransformerStarts {
     const at::Tensor read = keys_and_values(layer)[place.head];
     at::Tensor x = at::zeros({length_, read.size(0)}, at::kDouble);
     for (int64_t t = 0; t < length_; ++t) x[t].copy_(t % 2 == 0 ? read : read.neg());
-    if (length_ > 2) x[length_ - 1].copy_(leading_heads(layer.query, heads_).right[place.head]);
+    if (length_ > 2) x[length_ - 1].copy_(leading(blocks_of(layer.query, heads_)).right[place.head]);
     return x;
   }
 
@@ -85,13 +89,13 @@ class TransformerStarts {
     const at::Tensor read = keys_and_values(layer);
     at::Tensor x = at::zeros({length_, read.size(1)}, at::kDouble);
     for (int64_t t = 0; t < length_; ++t) x[t].copy_(read[t % heads_].mul(t / heads_ % 2 == 0 ? 1.0 : -1.0));
-    if (length_ > 1) x[length_ - 1].copy_(leading(layer.query.tensor, 1).right[0]);
+    if (length_ > 1) x[length_ - 1].copy_(leading_vector(layer.query));
     return x;
   }
 
   // One direction in all sizes: GeLU is steepest at √2.
   at::Tensor feed_forward(size_t turn) const {
-    const at::Tensor up = leading(layers_[turn % layers_.size()].up.tensor, 1).right[0];
+    const at::Tensor up = leading_vector(layers_[turn % layers_.size()].up);
     std::vector<at::Tensor> tokens;
     for (int64_t t = 0; t < length_; ++t)
       tokens.push_back(up.mul(static_cast<double>(t + 1) / static_cast<double>(length_)));
@@ -108,12 +112,11 @@ class TransformerStarts {
   // [H, d]: what both keys and values of a head see well.
   at::Tensor keys_and_values(const Layer& layer) const {
     const auto balanced = [this](const Param& weight) {
-      return row_blocks(weight.tensor, weight.heads)
-          .repeat_interleave(heads_ / weight.heads, 0)
-          .div(leading_heads(weight, heads_).norms.clamp_min(1e-300).view({heads_, 1, 1}));
+      const at::Tensor blocks = blocks_of(weight, heads_);
+      return blocks.div(leading(blocks).norms.clamp_min(1e-300).view({heads_, 1, 1}));
     };
     const at::Tensor both = at::cat({balanced(layer.key), balanced(layer.value)}, 1);
-    return leading(both.reshape({-1, both.size(2)}), heads_).right;
+    return leading(both).right;
   }
 
   int64_t length_;
@@ -146,7 +149,7 @@ at::Tensor search_starts(const Model& model, const SearchOptions& options) {
   const std::vector<int64_t> shape =
       tokens ? std::vector<int64_t>{options.sequence_length, size} : std::vector<int64_t>{size};
   std::optional<TransformerStarts> structured;
-  if (tokens) structured.emplace(model, options.sequence_length);
+  if (tokens && !layers_of(model).empty()) structured.emplace(model, options.sequence_length);
   std::vector<at::Tensor> starts;
   for (int i = 0; i < options.starts; ++i) {
     const at::Tensor random = random_start(shape, options, 2 * static_cast<uint64_t>(i));
@@ -155,8 +158,7 @@ at::Tensor search_starts(const Model& model, const SearchOptions& options) {
     if (structured && i % 4 == 0) start = on_surface(structured->one_head(turn), options.domain);
     if (structured && i % 4 == 1) start = on_surface(structured->different_tokens(turn), options.domain);
     if (structured && i % 4 == 2) start = scaled_to(structured->feed_forward(turn), options.domain);
-    if (!structured && i % 4 == 0)
-      start = on_surface(leading(model.params().front().tensor, 1).right[0], options.domain);
+    if (!tokens && i % 4 == 0) start = on_surface(leading_vector(model.params().front()), options.domain);
     // A little noise: exact symmetry is often a saddle.
     starts.push_back(scaled_to(start.add(random, 0.05), options.domain));
   }

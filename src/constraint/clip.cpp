@@ -5,6 +5,7 @@
 #include "constraint/clip_by_sign.h"
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
+#include "constraint/product_flop.h"
 
 namespace bridle {
 namespace {
@@ -15,6 +16,9 @@ class Clip : public Constraint {
   const char* name() const override { return "clip"; }
   double product_share(double /*reach*/) const override { return 1.0; }
   std::optional<at::ScalarType> product_dtype() const override { return products_; }
+  ProductFlop product_flop(const Tensor& blocks) const override {
+    return sign_flop(blocks, 2, products_.value_or(blocks.scalar_type()));
+  }
   Guarantee promise(const Param&, double, const StepInfo&) const override {
     return no_guarantee("the signs of singular values far below the Frobenius norm do not converge");
   }

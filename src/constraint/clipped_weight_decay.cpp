@@ -6,6 +6,7 @@
 #include "constraint/clip_by_sign.h"
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
+#include "constraint/product_flop.h"
 
 namespace bridle {
 namespace {
@@ -22,6 +23,9 @@ class ClippedWeightDecay : public Constraint {
   const char* name() const override { return "clipped_weight_decay"; }
   double product_share(double /*reach*/) const override { return 1.0; }
   std::optional<at::ScalarType> product_dtype() const override { return products_; }
+  ProductFlop product_flop(const Tensor& blocks) const override {
+    return sign_flop(blocks, 1, products_.value_or(blocks.scalar_type()));
+  }
   Guarantee promise(const Param& param, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     const Tensor blocks = param.block_view();

@@ -8,6 +8,7 @@
 #include "bridle/error.h"
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
+#include "constraint/product_flop.h"
 #include "constraint/rank_one.h"
 
 namespace bridle {
@@ -20,6 +21,9 @@ constexpr double kNear = 10 * kExcess;  // a bound so little above the cap may b
 class NormalizeByBound : public Constraint {
  public:
   const char* name() const override { return "normalize"; }
+  ProductFlop product_flop(const Tensor& blocks) const override {
+    return {.all = BlockSides(blocks).proof()};
+  }
   Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "divided by a bound from above"};
   }

@@ -8,6 +8,7 @@
 #include "constraint/cap_units.h"
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
+#include "constraint/product_flop.h"
 
 namespace bridle {
 namespace {
@@ -24,6 +25,10 @@ class Parseval : public Constraint {
   const char* name() const override { return "parseval"; }
   double product_share(double /*reach*/) const override { return 1.0; }
   std::optional<at::ScalarType> product_dtype() const override { return products_; }
+  ProductFlop product_flop(const Tensor& blocks) const override {
+    const std::array<OddPolynomial, 1> steps = {polynomial()};
+    return polynomial_flop(blocks, steps, products_.value_or(blocks.scalar_type()));
+  }
   Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     const OddPolynomial p = polynomial();

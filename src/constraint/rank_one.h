@@ -10,6 +10,9 @@ class PowerIterationConstraint : public Constraint {
  public:
   explicit PowerIterationConstraint(const ConstraintOptions& options) : rounds_(options.power_rounds) {}
   bool may_overflow() const override { return false; }
+  ProductFlop product_flop(const Tensor& blocks) const override {
+    return {.all = 4.0 * static_cast<double>(blocks.numel()) * rounds_};
+  }
   Tensor state() const override { return state_.right; }
   void set_state(const Tensor& state) override { state_.right = state; }
 

@@ -10,6 +10,7 @@
 #include "constraint/cap_units.h"
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
+#include "constraint/product_flop.h"
 
 namespace bridle {
 namespace {
@@ -36,6 +37,10 @@ class SoftCap : public Constraint {
     return std::isfinite(reach) ? std::min(1.0, 3.0 * soft_cap_coupling(reach).alpha * reach * reach) : 1.0;
   }
   std::optional<at::ScalarType> product_dtype() const override { return products_; }
+  ProductFlop product_flop(const Tensor& blocks) const override {
+    const std::array<OddPolynomial, 2> steps = {{{1.0, -1.0, 0.0}, {1.0, 1.0, 0.0}}};
+    return polynomial_flop(blocks, steps, products_.value_or(blocks.scalar_type()));
+  }
   Guarantee promise(const Param&, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     return {sigma_max, "the strength is coupled to the largest norm that the step can reach"};

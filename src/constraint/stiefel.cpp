@@ -1,6 +1,7 @@
 // Stiefel projection, W ← σ_max·orthogonalize(W): every singular value goes to the cap.
 #include "constraint/guarantee.h"
 #include "constraint/methods.h"
+#include "constraint/product_flop.h"
 
 namespace bridle {
 namespace {
@@ -11,6 +12,10 @@ class Stiefel : public Constraint {
   const char* name() const override { return "stiefel"; }
   double product_share(double /*reach*/) const override { return 1.0; }
   std::optional<at::ScalarType> product_dtype() const override { return products_; }
+  ProductFlop product_flop(const Tensor& blocks) const override {
+    return polynomial_flop(blocks, polynomials(Coefficients::six_step),
+                           products_.value_or(blocks.scalar_type()));
+  }
   Guarantee promise(const Param&, double sigma_max, const StepInfo&) const override {
     return {sigma_max, "the six-step list never exceeds 1"};
   }

@@ -36,6 +36,8 @@ class BytePairTokenizer final : public Tokenizer {
   const char* name() const override { return "gpt2"; }
   int64_t size() const override { return static_cast<int64_t>(pairs_.tokens.size()); }
 
+  std::optional<Token> document_token() const override { return end_of_text(pairs_); }
+
   void encode(std::string_view text, std::vector<Token>& out) const override {
     check_utf8("encode", text);
     for (size_t start = 0; start < text.size();) {
@@ -73,8 +75,10 @@ class BytePairTokenizer final : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_byte_pair_tokenizer(const std::filesystem::path& folder) {
-  return std::make_unique<BytePairTokenizer>(read_byte_pairs(folder));
+std::unique_ptr<Tokenizer> load_byte_pair_tokenizer(const std::filesystem::path& folder,
+                                                    std::optional<int64_t> merges) {
+  BytePairs pairs = read_byte_pairs(folder);
+  return std::make_unique<BytePairTokenizer>(merges ? first_merges(pairs, *merges) : std::move(pairs));
 }
 
 }  // namespace bridle

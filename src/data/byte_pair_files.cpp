@@ -191,6 +191,35 @@ BytePairs read_byte_pairs(const Path& folder) {
                   folder.string()));
 }
 
+BytePairs first_merges(const BytePairs& pairs, int64_t count) {
+  if (count < 0 || count > std::ssize(pairs.merges))
+    throw InputError("tokenizer",
+                     fmt::format("merges must be from 0 to {}, got {}", pairs.merges.size(), count));
+  std::vector<bool> kept(pairs.tokens.size());
+  for (const Token id : pairs.bytes) kept[id] = true;
+  for (int64_t rank = 0; rank < count; ++rank) kept[pairs.merges[static_cast<size_t>(rank)].result] = true;
+  if (const auto id = end_of_text(pairs)) kept[*id] = true;
+  BytePairs rest;
+  std::vector<Token> new_ids(pairs.tokens.size());
+  for (size_t id = 0; id < kept.size(); ++id) {
+    if (!kept[id]) continue;
+    new_ids[id] = static_cast<Token>(rest.tokens.size());
+    rest.tokens.push_back(pairs.tokens[id]);
+  }
+  for (size_t byte = 0; byte < pairs.bytes.size(); ++byte) rest.bytes[byte] = new_ids[pairs.bytes[byte]];
+  for (int64_t rank = 0; rank < count; ++rank) {
+    const Merge& merge = pairs.merges[static_cast<size_t>(rank)];
+    rest.merges.push_back({new_ids[merge.left], new_ids[merge.right], new_ids[merge.result]});
+  }
+  return rest;
+}
+
+std::optional<Token> end_of_text(const BytePairs& pairs) {
+  const auto found = std::find(pairs.tokens.begin(), pairs.tokens.end(), kEndOfText);
+  if (found == pairs.tokens.end()) return std::nullopt;
+  return static_cast<Token>(found - pairs.tokens.begin());
+}
+
 void write_byte_pairs(const BytePairs& pairs, const Path& folder) {
   std::string vocabulary, merges = "#version: 0.2\n";
   for (size_t id = 0; id < pairs.tokens.size(); ++id) {

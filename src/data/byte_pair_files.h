@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,13 @@ struct BytePairs {
 
 // Throws InputError where the files are not whole or do not keep what BytePairs promises.
 BytePairs read_byte_pairs(const std::filesystem::path& folder);
+
+// What is left with the first `count` merges: the bytes, their results and <|endoftext|>, with ids in the order that they
+// had. Throws InputError where there are fewer merges.
+BytePairs first_merges(const BytePairs& pairs, int64_t count);
+
+// The id of <|endoftext|>, where the vocabulary has it.
+std::optional<Token> end_of_text(const BytePairs& pairs);
 
 void write_byte_pairs(const BytePairs& pairs, const std::filesystem::path& folder);
 

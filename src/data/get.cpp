@@ -9,6 +9,7 @@
 #include "bridle/error.h"
 #include "data/catalog.h"
 #include "data/dataset.h"
+#include "data/tokenizer_choice.h"
 
 namespace bridle {
 namespace {
@@ -48,14 +49,15 @@ class Originals {
 };
 
 // Tries the origins in turn until one gives the right data.
-DataSet fetch(const Known& known, const Path& folder, const Path& downloads, const Listener& listener) {
+DataSet fetch(const Known& known, const Path& folder, const Path& downloads, const Tokenizer* tokenizer,
+              const Listener& listener) {
   std::string failures;
   for (const Origin& origin : known.origins) {
     try {
       if (listener.note) listener.note(fmt::format("{}: fetching from {}", known.name, origin.name));
       const Originals originals(downloads);
       origin.fetch(downloads, originals.path(), listener.progress);
-      DataSet data = known.convert(originals.path(), folder, listener.progress);
+      DataSet data = known.convert(originals.path(), folder, listener.progress, tokenizer);
       data.from = origin.name;
       return data;
     } catch (const InputError& error) {
@@ -69,6 +71,45 @@ DataSet fetch(const Known& known, const Path& folder, const Path& downloads, con
                                            known.name, failures, known.name, known.import_hint));
 }
 
+// Known texts of several sources get the tokenizer that is asked for; all others have one, or need none.
+std::unique_ptr<Tokenizer> tokenizer_for(const Known& known, const GetOptions& options,
+                                         const Listener& listener) {
+  if (!known.needs_tokenizer) return nullptr;
+  auto tokenizer = open_tokenizer(options.tokenizer.value_or(TokenizerChoice{.name = "gpt2"}), listener);
+  if (!tokenizer)
+    throw InputError("data get",
+                     fmt::format("{} has documents, which characters cannot be told apart by; use "
+                                 "--tokenizer gpt2",
+                                 known.name));
+  return tokenizer;
+}
+
+BuildOptions build_options(const Known& known, const GetOptions& options, const Listener& listener) {
+  if (options.tokenizer && !known.needs_tokenizer)
+    throw InputError(
+        "data get", fmt::format("{} has tokens of its own; a tokenizer cannot be chosen for it", known.name));
+  const std::string name = options.as.empty() ? known.name : options.as;
+  check_data_name(name);
+  if (name != known.name && is_known(name))
+    throw InputError("data get", fmt::format("'{}' is another known data set; choose another name", name));
+  return {.name = name,
+          .if_present = options.replace ? IfPresent::replace : IfPresent::keep,
+          .note = listener.note};
+}
+
+// What is there already may have been made with other merges.
+DataSet checked(DataSet data, const GetOptions& options) {
+  if (!options.tokenizer || options.tokenizer->name != "gpt2") return data;
+  const int64_t wanted = options.tokenizer->merges.value_or(50000) + 257;
+  if (data.outputs != wanted)
+    throw InputError(
+        "data get",
+        fmt::format("'{}' is there with a vocabulary of {}, and {} was asked for; pass --replace, or "
+                    "keep the other one under another name with --as",
+                    data.name, data.outputs, wanted));
+  return data;
+}
+
 }  // namespace
 
 bool is_known(const std::string& name) {
@@ -79,23 +120,34 @@ bool is_known(const std::string& name) {
 }
 
 DataSet get_data(const std::string& name, const Listener& listener) {
+  return get_data(name, GetOptions{}, listener);
+}
+
+DataSet get_data(const std::string& name, const GetOptions& options, const Listener& listener) {
   const Known& known = find_known(name);
-  const BuildOptions options{.name = name, .if_present = IfPresent::keep, .note = listener.note};
-  return build_data_set(options, [&](const Path& folder, const Path& downloads) {
-    return fetch(known, folder, downloads, listener);
-  });
+  const auto fill = [&](const Path& folder, const Path& downloads) {
+    const auto tokenizer = tokenizer_for(known, options, listener);
+    return fetch(known, folder, downloads, tokenizer.get(), listener);
+  };
+  return checked(build_data_set(build_options(known, options, listener), fill), options);
 }
 
 DataSet import_known(const std::string& name, const Path& path, const Listener& listener) {
+  return import_known(name, path, GetOptions{}, listener);
+}
+
+DataSet import_known(const std::string& name, const Path& path, const GetOptions& options,
+                     const Listener& listener) {
   const Known& known = find_known(name);
-  const BuildOptions options{.name = name, .if_present = IfPresent::keep, .note = listener.note};
-  return build_data_set(options, [&](const Path& folder, const Path& downloads) {
+  const auto fill = [&](const Path& folder, const Path& downloads) {
+    const auto tokenizer = tokenizer_for(known, options, listener);
     const Originals originals(downloads);
     known.take(path, originals.path(), listener.progress);
-    DataSet data = known.convert(originals.path(), folder, listener.progress);
+    DataSet data = known.convert(originals.path(), folder, listener.progress, tokenizer.get());
     data.from = std::filesystem::absolute(path).string();
     return data;
-  });
+  };
+  return checked(build_data_set(build_options(known, options, listener), fill), options);
 }
 
 namespace {
@@ -127,6 +179,8 @@ void look_at(KnownData& row) {
     row.bytes = bytes_of(data);
     if (row.about.empty()) row.about = fmt::format("imported; {} outputs", data.outputs);
     if (row.sources.empty()) row.sources = {data.from};
+    if (!data.sources.empty()) row.parts = data.sources;
+    if (!data.sources.empty()) row.licence = "each source has its own";
   } catch (const InputError& error) {
     row.damage = error.what();
   }
@@ -137,8 +191,11 @@ void look_at(KnownData& row) {
 std::vector<KnownData> list_data() {
   std::vector<KnownData> list;
   for (const Known& known : catalog()) {
-    list.push_back(
-        {.name = known.name, .about = known.about, .licence = known.licence, .bytes = known.bytes});
+    list.push_back({.name = known.name,
+                    .about = known.about,
+                    .licence = known.licence,
+                    .parts = known.parts,
+                    .bytes = known.bytes});
     for (const Origin& origin : known.origins) list.back().sources.push_back(origin.name);
     look_at(list.back());
   }

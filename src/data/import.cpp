@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "data/token_files.h"
 #include "data/tokenize.h"
+#include "data/tokenizer_choice.h"
 
 namespace bridle {
 namespace {
@@ -23,15 +24,6 @@ BuildOptions own_set(const std::string& name, bool replace, const Listener& list
   }
   return {
       .name = name, .if_present = replace ? IfPresent::replace : IfPresent::refuse, .note = listener.note};
-}
-
-std::unique_ptr<Tokenizer> tokenizer_named(const std::string& name, const Listener& listener) {
-  if (name == "characters") return nullptr;
-  if (name == "gpt2") return load_byte_pair_tokenizer(get_data("gpt2", listener).folder);
-  if (std::filesystem::is_directory(name)) return load_byte_pair_tokenizer(name);
-  throw InputError(
-      "data import",
-      fmt::format("tokenizer '{}' is none of characters, gpt2, or a folder with GPT-2's files", name));
 }
 
 std::vector<DataFile> counted(const std::string& name, const std::string& pattern, TokenFormat format) {
@@ -67,7 +59,7 @@ DataSet import_text(const std::string& name, const TextImport& options, const Li
     throw InputError("data import", fmt::format("shard_tokens = {}; a shard's header counts to {}",
                                                 options.shard_tokens, INT32_MAX));
   MappedFile(options.text);  // before a tokenizer is fetched for nothing
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_named(options.tokenizer, listener);
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(options.tokenizer, listener);
   return build_data_set(build, [&](const std::filesystem::path& folder, const std::filesystem::path&) {
     DataSet data = tokenize_text(
         {.text = options.text, .tokenizer = tokenizer.get(), .shard_tokens = options.shard_tokens}, folder,

@@ -24,6 +24,8 @@ std::string spec(const NpmPackage& package) { return package.name + "@" + packag
   throw InputError("npm", fmt::format("{}: {}; {}", spec(package), reason, hint));
 }
 
+constexpr size_t kLongAnswer = 500'000;
+
 constexpr const char* kByHand =
     "check the network and npm's settings, or fetch the package by hand and import it";
 
@@ -115,11 +117,23 @@ std::string reason(const ProgramResult& result) {
   return last.empty() ? fmt::format("npm ended with exit code {}", result.exit_code) : last;
 }
 
+// What npm calls the file: its name without the scope's signs, and the version.
+std::string usual_file(const NpmPackage& package) {
+  std::string name = package.name;
+  if (name.starts_with('@')) name.erase(0, 1);
+  std::ranges::replace(name, '/', '-');
+  return fmt::format("{}-{}.tgz", name, package.version);
+}
+
 fs::path tarball(const NpmPackage& package, const fs::path& folder, const ProgramResult& result) {
   // A list of one package, or, since npm 12, an object with one.
   const auto answer = nlohmann::json::parse(result.output, nullptr, false);
   const bool is_one = (answer.is_array() || answer.is_object()) && answer.size() == 1;
   const auto packed = is_one ? *answer.begin() : nlohmann::json();
+  // npm also names every file of the package: of a long list only the end is kept, and the name stands before it.
+  if (answer.is_discarded() && result.output.size() >= kLongAnswer &&
+      fs::is_regular_file(folder / usual_file(package)))
+    return folder / usual_file(package);
   if (!packed.is_object() || !packed.contains("filename") || !packed["filename"].is_string())
     fail(package, fmt::format("npm did not name its file but said \"{}\"", result.output.substr(0, 200)),
          kByHand);

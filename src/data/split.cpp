@@ -1,7 +1,9 @@
 // Opens a split of a data set as a Source.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "bridle/data.h"
 #include "bridle/error.h"
@@ -27,12 +29,30 @@ Range part_of(int64_t size, Split split, double held_out) {
   return split == Split::train ? Range{0, border} : Range{border, size};
 }
 
+// Of the validation files those that come from one source, where one is asked for.
+std::vector<DataFile> files_of(const DataSet& data, Split split, const std::string& source) {
+  const std::vector<DataFile>& files = split == Split::validation ? data.validation : data.train;
+  if (source.empty()) return files;
+  std::vector<DataFile> found;
+  if (split == Split::validation)
+    std::ranges::copy_if(files, std::back_inserter(found),
+                         [&](const DataFile& file) { return file.source == source; });
+  if (!found.empty()) return found;
+  std::vector<std::string> names;
+  for (const TextSource& known : data.sources) names.push_back(known.name);
+  throw InputError("data",
+                   names.empty() || split != Split::validation
+                       ? fmt::format("'{}' has no {} files of one source alone, got source {}", data.name,
+                                     word(split), source)
+                       : fmt::format("source must be one of {}, got {}", fmt::join(names, ", "), source));
+}
+
 }  // namespace
 
 std::shared_ptr<const Source> open_split(const DataSet& data, Split split, const SourceOptions& options) {
   if (data.kind == DataKind::tokenizer)
     throw InputError("data", fmt::format("'{}' is a tokenizer; there is nothing to train on", data.name));
-  const std::vector<DataFile>& files = split == Split::validation ? data.validation : data.train;
+  const std::vector<DataFile> files = files_of(data, split, options.source);
   if (files.empty())
     throw InputError("data", fmt::format("'{}' has no {} files", data.name,
                                          split == Split::validation ? "validation" : "training"));

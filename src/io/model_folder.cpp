@@ -38,7 +38,13 @@ struct FromJson {
   bool operator()(double* out) const { return value.is_number() && take(out); }
   bool operator()(std::string* out) const { return value.is_string() && take(out); }
   bool operator()(const Choice& out) const {
-    return value.is_string() && out.choose(value.get_ref<const std::string&>());
+    if (value.is_boolean()) return out.choose(value.get<bool>());
+    return value.is_string() && out.choose(std::string_view(value.get_ref<const std::string&>()));
+  }
+  bool operator()(const ChoiceList& out) const {
+    return value.is_array() &&
+           std::all_of(value.begin(), value.end(), [](const Json& e) { return e.is_string(); }) &&
+           out.choose(value.get<std::vector<std::string>>());
   }
   bool operator()(std::vector<int64_t>* out) const {
     return value.is_array() &&

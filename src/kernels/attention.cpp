@@ -115,6 +115,10 @@ std::tuple<Tensor, Tensor, Tensor> causal_attention_backward(const Tensor& d_out
     task.dq = data_of(da, head);
     task.dk = data_of(db, head);
     task.dv = data_of(dc, head);
+    const int64_t size = a.size(1) * padded(a.size(2) - kPadding);
+    std::vector<float> key_sums(static_cast<size_t>(size)), value_sums(static_cast<size_t>(size));
+    task.key_sums = key_sums.data();
+    task.value_sums = value_sums.data();
     step_kernels().attend_backward(task);
   });
   return {trimmed(da, q.sizes()), trimmed(db, q.sizes()), trimmed(dc, q.sizes())};

@@ -245,17 +245,11 @@ void attend_backward(const AttentionTask& task) {
   auto* products = pieces.take<float>(kBlock * stride);
   auto* weights = pieces.take<Value>(kStripRows * stride);
   auto* slopes = pieces.take<Value>(kStripRows * stride);
-  auto* dk = pieces.take<float>(task.rows * size);
-  auto* dv = pieces.take<float>(task.rows * size);
   const auto *q = static_cast<const Value*>(task.q), *k = static_cast<const Value*>(task.k),
              *v = static_cast<const Value*>(task.v), *d_out = static_cast<const Value*>(task.d_out);
   pack_tokens(k, task.stride, task.rows, task.head_size, keys);
   pack_entries(k, task.stride, task.rows, task.head_size, key_entries);
   pack_tokens(v, task.stride, task.rows, task.head_size, values);
-  if (!task.add_keys) {
-    std::memset(dk, 0, static_cast<size_t>(task.rows * size) * sizeof(float));
-    std::memset(dv, 0, static_cast<size_t>(task.rows * size) * sizeof(float));
-  }
   float factors[kBlock];
   for (float& factor : factors) factor = task.scale;
   for (int64_t strip = 0; strip < task.rows; strip += kStripRows) {
@@ -277,11 +271,13 @@ void attend_backward(const AttentionTask& task) {
     }
     pack_entries(q + strip * task.stride, task.stride, rows, task.head_size, strip_q);
     pack_entries(d_out + strip * task.out_stride, task.out_stride, rows, task.head_size, strip_d);
-    add_turned(slopes, stride, rows, strip_first, strip_blocks, strip_q, size, dk, turned);
-    add_turned(weights, stride, rows, strip_first, strip_blocks, strip_d, size, dv, turned);
+    add_turned(slopes, stride, rows, strip_first, strip_blocks, strip_q, size, task.key_sums, turned);
+    add_turned(weights, stride, rows, strip_first, strip_blocks, strip_d, size, task.value_sums, turned);
   }
-  store_sums(dk, task.rows, size, task.scale, static_cast<Value*>(task.dk), task.stride, task.head_size);
-  store_sums(dv, task.rows, size, 1.0F, static_cast<Value*>(task.dv), task.stride, task.head_size);
+  store_sums(task.key_sums, task.rows, size, task.scale, static_cast<Value*>(task.dk), task.stride,
+             task.head_size);
+  store_sums(task.value_sums, task.rows, size, 1.0F, static_cast<Value*>(task.dv), task.stride,
+             task.head_size);
 }
 
 // Entries i … i + 15 of a head, zero past its end.

@@ -13,7 +13,7 @@ int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes) 
   const int64_t size = padded(head_size), stride = rows + amx::kBlock;
   const int64_t packed = value_bytes * (3 * rows * size + 2 * kStrip * size + kStrip * amx::kBlock);
   const int64_t strips = 2 * 4 * amx::kBlock * stride + 2 * value_bytes * kStrip * stride;
-  return packed + strips + 2 * 4 * rows * size + 16 * kLine;
+  return packed + strips + 16 * kLine;
 }
 
 int64_t mix_scratch(int64_t rows, int64_t size, int64_t value_bytes) {

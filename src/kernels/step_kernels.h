@@ -26,6 +26,7 @@ enum class Epilogue {
   store,     // out = it
   logits,    // sums = it
   residual,  // stream = keep·stream + it;  out = stream
+  columns,   // the same with a keep, and a share of it, for each column
   activate,  // out = share·f(it);  slope = share·f′(it), for maxmin, whose share is 1, 1 where a pair stays as it is, else 0
   times,     // out = it·slope
   unsort,    // out = it, pairs that changed places put back
@@ -56,6 +57,7 @@ struct LinearTask {
   float* stream = nullptr;  // float32: the stream, or the logits
   int64_t stream_stride = 0;
   float keep = 0.0F;
+  const float *keeps = nullptr, *shares = nullptr;  // columns: [columns]; null: 1
   ActivationKind activation = ActivationKind::gelu_tanh;
   float share = 1.0F;
   // residual: what is dropped of factor·(left·right) + bias
@@ -81,7 +83,8 @@ struct NormTask {
   int64_t stride = 0;   // of normal, out and copy
   float* inverse = nullptr;  // [rows]: 1/√…
   float keep = 0.0F;
-  void* copy = nullptr;  // backward: of the stream
+  const float* keeps = nullptr;  // [columns], instead of keep; or null
+  void* copy = nullptr;          // backward: of the stream
 };
 
 // out[i] += factor·Σ_rows left[row, i]·right[row, i], right null: of left alone; columns [first, end).
@@ -94,7 +97,7 @@ struct ColumnsTask {
   float* out = nullptr;
 };
 
-// out = in less what is dropped; row r of the task is row `first_row` + r of the hash.
+// out = in less what is dropped, times a share for each column where there are some; row r of the task is row `first_row` + r of the hash.
 struct DropTask {
   const void* in = nullptr;
   void* out = nullptr;
@@ -103,6 +106,7 @@ struct DropTask {
   int64_t first_row = 0;
   int64_t sequence_rows = 1;
   FusedDrop drop = {}, drop_path = {};
+  const float* shares = nullptr;  // [columns], or null
 };
 
 // Turns pairs of every head by the angle of its position; `direction` −1 turns back. Tables are [rows, head_size/2].
@@ -157,12 +161,12 @@ struct AttentionTask {
   // backward
   const void* d_out = nullptr;  // with out_stride
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
-  float* d_bias = nullptr;  // as bias; added to
-  FusedDrop drop = {};      // of weights
-  int64_t drop_row = 0;     // of the hash, for the first token's weights
-  bool add_keys =
-      false;  // dk and dv go on from the last call with this scratch: a head of keys that serves several queries
-  void* scratch = nullptr;  // attention_scratch bytes, 64-byte aligned
+  float *key_sums = nullptr,
+        *value_sums = nullptr;  // [rows, padded head_size]: added to; dk and dv are made of them
+  float* d_bias = nullptr;      // as bias; added to
+  FusedDrop drop = {};          // of weights
+  int64_t drop_row = 0;         // of the hash, for the first token's weights
+  void* scratch = nullptr;      // attention_scratch bytes, 64-byte aligned
 };
 int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes);
 constexpr int64_t kStripRows = 128;  // backward: rows whose weights are turned around together

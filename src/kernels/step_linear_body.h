@@ -129,6 +129,23 @@ BRIDLE_INLINE void finish_row(const LinearTask& task, const float* sums, int64_t
     store(stream, a);
     store(stream + kLanes, b);
     store_line(out, a, b);
+  } else if constexpr (epilogue == Epilogue::columns) {
+    if (task.shares != nullptr) {
+      first = first * load(task.shares + column);
+      second = second * load(task.shares + column + kLanes);
+    }
+    if (task.drop.threshold != 0 || task.drop_path.threshold != 0) {
+      const DroppedRow kept(task.drop, task.drop_path, task.drop_row + row, task.sequence_rows);
+      first = kept.at(first, column);
+      second = kept.at(second, column + kLanes);
+    }
+    const Floats one = splat(1.0F);
+    const Floats a = load(stream) * (task.keeps == nullptr ? one : load(task.keeps + column)) + first;
+    const Floats b =
+        load(stream + kLanes) * (task.keeps == nullptr ? one : load(task.keeps + column + kLanes)) + second;
+    store(stream, a);
+    store(stream + kLanes, b);
+    store_line(out, a, b);
   } else if constexpr (epilogue == Epilogue::times) {
     store_line(out, first * load(slope), second * load(slope + kLanes));
   } else if constexpr (epilogue == Epilogue::unsort) {
@@ -149,7 +166,8 @@ BRIDLE_INLINE void prefetch_row(const LinearTask& task, int64_t row, int64_t col
   if constexpr (epilogue != Epilogue::logits) __builtin_prefetch(out, 1);
   if constexpr (epilogue == Epilogue::activate) __builtin_prefetch(slope, 1);
   if constexpr (epilogue == Epilogue::times || epilogue == Epilogue::unsort) __builtin_prefetch(slope, 0);
-  if constexpr (epilogue == Epilogue::logits || epilogue == Epilogue::residual) {
+  if constexpr (epilogue == Epilogue::logits || epilogue == Epilogue::residual ||
+                epilogue == Epilogue::columns) {
     __builtin_prefetch(task.stream + stream_at, 1);
     __builtin_prefetch(task.stream + stream_at + kLanes, 1);
   }
@@ -220,6 +238,8 @@ void linear(const LinearTask& task) {
       return linear_with<Epilogue::logits>(task);
     case Epilogue::residual:
       return linear_with<Epilogue::residual>(task);
+    case Epilogue::columns:
+      return linear_with<Epilogue::columns>(task);
     case Epilogue::times:
       return linear_with<Epilogue::times>(task);
     case Epilogue::unsort:

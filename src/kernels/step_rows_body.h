@@ -56,7 +56,8 @@ BRIDLE_INLINE Floats of_normal(const NormTask& task, const Value* out, int64_t j
   return task.gain == nullptr ? d : d * load(task.gain + j);
 }
 
-void norm_backward(const NormTask& task) {
+template <bool by_column>
+void norm_backward_with(const NormTask& task) {
   const float each = 1.0F / static_cast<float>(task.size);
   for (int64_t row = 0; row < task.rows; ++row) {
     const auto *normal = static_cast<const Value*>(task.normal) + row * task.stride,
@@ -77,11 +78,22 @@ void norm_backward(const NormTask& task) {
       const Floats y = load(normal + j), d = of_normal(task, d_out, j);
       const Floats slope =
           task.kind == NormLayer::tanh ? d * (1.0F - y * y) : (d - mean - y * share) * inverse;
-      const Floats kept = counted(task, load(stream + j) * task.keep + slope, j);
+      Floats kept;
+      if constexpr (by_column)
+        kept = counted(task, load(stream + j) * load(task.keeps + j) + slope, j);
+      else
+        kept = counted(task, load(stream + j) * task.keep + slope, j);
       store(stream + j, kept);
       store(static_cast<Value*>(task.copy) + row * task.stride + j, kept);
     }
   }
+}
+
+void norm_backward(const NormTask& task) {
+  if (task.keeps == nullptr)
+    norm_backward_with<false>(task);
+  else
+    norm_backward_with<true>(task);
 }
 
 void add_columns(const ColumnsTask& task) {
@@ -101,7 +113,10 @@ void drop(const DropTask& task) {
     const DroppedRow kept(task.drop, task.drop_path, task.first_row + row, task.sequence_rows);
     const auto* in = static_cast<const Value*>(task.in) + row * task.stride;
     auto* out = static_cast<Value*>(task.out) + row * task.stride;
-    for (int64_t j = 0; j < task.columns; j += kLanes) store(out + j, kept.at(load(in + j), j));
+    for (int64_t j = 0; j < task.columns; j += kLanes) {
+      const Floats x = kept.at(load(in + j), j);
+      store(out + j, task.shares == nullptr ? x : x * load(task.shares + j));
+    }
   }
 }
 

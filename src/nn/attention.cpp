@@ -12,9 +12,9 @@
 #include "nn/dropout.h"
 #include "nn/fused_attention.h"
 #include "nn/fused_linear.h"
+#include "nn/heads.h"
 #include "nn/norm.h"
 #include "nn/norms.h"
-#include "nn/positions.h"
 
 namespace bridle {
 namespace {
@@ -30,17 +30,21 @@ LinearOptions projection(const TransformerOptions& options, Role role) {
   return layer;
 }
 
+Enclosure enclosure_per_query_head(const Enclosure& x, int64_t heads) {
+  return {per_query_head(x.values, heads, 1), per_query_head(x.reach, heads, 2),
+          per_query_head(x.error, heads, 2)};
+}
+
 }  // namespace
 
 Attention::Attention(const TransformerOptions& options, Weights& weights, const std::string& name,
                      int64_t block)
     : heads_(options.num_attention_heads),
-      kv_heads_(options.num_key_value_heads),
       size_(options.hidden_size),
       softmax_scale_(options.softmax_scale),
       dropout_(options.dropout),
       qk_epsilon_(options.qk_norm ? std::optional(options.qk_norm_epsilon) : std::nullopt),
-      window_(options.attention_window),
+      sees_(visibility(options)),
       query_(weights, name + ".q_proj", projection(options, Role::query)),
       key_(weights, name + ".k_proj", projection(options, Role::key)),
       value_(weights, name + ".v_proj", projection(options, Role::value)),
@@ -66,18 +70,10 @@ at::Tensor Attention::split(const at::Tensor& x) const {
   return x.view({x.size(0), x.size(1), -1, size_ / heads_}).transpose(1, 2);
 }
 
-at::Tensor Attention::for_queries(const at::Tensor& x, int64_t dim) const {
-  return kv_heads_ == heads_ ? x : x.repeat_interleave(heads_ / kv_heads_, dim);
-}
-
-Enclosure Attention::for_queries(const Enclosure& x) const {
-  return {for_queries(x.values, 1), for_queries(x.reach, 2), for_queries(x.error, 2)};
-}
-
 at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length, const at::Tensor& begins) const {
   const int64_t rows = like.size(2);
   const at::Tensor mask =
-      visible_logits(rows, length, window_, begins, like.options().dtype(at::kFloat).requires_grad(false));
+      sees_.logits(rows, length, begins, like.options().dtype(at::kFloat).requires_grad(false));
   if (!position_bias_) return mask.to(like.scalar_type());
   return biases_by_distance(position_bias_->tensor, rows, length).add(mask).to(like.scalar_type());
 }
@@ -99,8 +95,9 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::La
     cache->keys = k = before == 0 ? k : at::cat({cache->keys, k}, 2);
     cache->values = v = before == 0 ? v : at::cat({cache->values, v}, 2);
   }
-  const at::Tensor heads =
-      attend(q, for_queries(k, 1), for_queries(v, 1), pass).transpose(1, 2).reshape(x.sizes());
+  k = per_query_head(k, heads_, 1);
+  v = per_query_head(v, heads_, 1);
+  const at::Tensor heads = attend(q, k, v, pass).transpose(1, 2).reshape(x.sizes());
   return output_.forward(output_scale_.forward(heads));
 }
 
@@ -116,8 +113,8 @@ at::Tensor Attention::attend(const at::Tensor& q, const at::Tensor& k, const at:
 // by what the values are off and what the weights have moved.
 Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   Enclosure q = query_.enclose_heads(x, heads_, walk);
-  Enclosure k = key_.enclose_heads(x, kv_heads_, walk);
-  const Enclosure v = for_queries(value_.enclose_heads(x, kv_heads_, walk));
+  Enclosure k = key_.enclose_heads(x, key_.weight().heads, walk);
+  const Enclosure v = enclosure_per_query_head(value_.enclose_heads(x, value_.weight().heads, walk), heads_);
   if (rope_) {
     q = rope_->enclose(q, walk);
     k = rope_->enclose(k, walk);
@@ -126,7 +123,7 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
     q = enclose_divided_by_rms(q, *qk_epsilon_, walk);
     k = enclose_divided_by_rms(k, *qk_epsilon_, walk);
   }
-  k = for_queries(k);
+  k = enclosure_per_query_head(k, heads_);
   const auto so_far = [](const at::Tensor& t) {
     return std::get<0>(t.cummax(-1));
   };  // over tokens up to each
@@ -174,20 +171,13 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   return output_.enclose(output_scale_.enclose(heads, walk), walk);
 }
 
-std::vector<UpperBound> Attention::for_queries(const std::vector<UpperBound>& own) const {
-  std::vector<UpperBound> all;
-  for (size_t h = 0; h < static_cast<size_t>(heads_); ++h)
-    all.push_back(own[h * own.size() / static_cast<size_t>(heads_)]);
-  return all;
-}
-
 std::vector<UpperBound> Attention::head_norms(const Linear& layer, Walk& walk) const {
-  return for_queries(walk.norms.heads(layer.weight(), layer.weight().heads));
+  return per_query_head(walk.norms.heads(layer.weight(), layer.weight().heads), heads_);
 }
 
 std::vector<UpperBound> Attention::head_biases(const Linear& layer, Walk& walk) const {
   if (!layer.bias()) return std::vector<UpperBound>(static_cast<size_t>(heads_));
-  return for_queries(walk.norms.euclidean_heads(*layer.bias(), layer.weight().heads));
+  return per_query_head(walk.norms.euclidean_heads(*layer.bias(), layer.weight().heads), heads_);
 }
 
 // How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a, the values' heads
@@ -233,10 +223,9 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
   const int64_t kv_size = key_.weight().tensor.size(0), width = padded(size_) + 2 * padded(kv_size);
   const FusedHeads heads{.qkv = program.matrix(width),
                          .d_qkv = program.matrix(width),
-                         .key_column = padded(size_),
-                         .value_column = padded(size_) + padded(kv_size),
-                         .heads = heads_,
-                         .kv_heads = kv_heads_,
+                         .query = {.column = 0, .heads = heads_},
+                         .key = {.column = padded(size_), .heads = key_.weight().heads},
+                         .value = {.column = padded(size_) + padded(kv_size), .heads = value_.weight().heads},
                          .head_size = size_ / heads_};
   std::vector<Param> biases;
   for (const Linear* layer : {&query_, &key_, &value_})
@@ -256,7 +245,7 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
                                         .out = program.matrix(size_),
                                         .d_out = program.matrix(size_),
                                         .log_sums = program.floats(heads_),
-                                        .window = window_,
+                                        .sees = sees_,
                                         .dropout = dropout_};
   program.add(std::make_unique<FusedAttention>(program, attention));
   program.add(std::make_unique<FusedLinear>(

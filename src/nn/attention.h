@@ -1,7 +1,7 @@
 // Causal attention of H heads, d_h = d/H:
 //   logits = (s/d_h)·q·k (+ M_h[i − j]);   y = W_O · c · softmax(logits)·v.
-// There may be fewer heads of keys and values, G, each of which serves H/G query heads. Queries and keys may be divided by their
-// RMS, and a token may see only its window and its document.
+// Which head of keys and values serves a query head is in nn/heads.h, and which tokens a token sees in nn/positions.h. Queries and
+// keys may be divided by their RMS.
 // The bound, for any number of heads, is statement 5 of docs/theory/modules.md.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "nn/fused_program.h"
 #include "nn/linear.h"
+#include "nn/positions.h"
 #include "nn/rope.h"
 #include "nn/scale.h"
 
@@ -26,9 +27,6 @@ class Attention {
 
  private:
   at::Tensor split(const at::Tensor& x) const;  // [B, T, heads·d_h] → [B, heads, T, d_h]
-  at::Tensor for_queries(const at::Tensor& x, int64_t dim) const;  // G heads along `dim` → H
-  Enclosure for_queries(const Enclosure& x) const;
-  std::vector<UpperBound> for_queries(const std::vector<UpperBound>& own) const;
   // Norms of a layer's heads, and of their biases: one per query head, of those that serve it.
   std::vector<UpperBound> head_norms(const Linear& layer, Walk& walk) const;
   std::vector<UpperBound> head_biases(const Linear& layer, Walk& walk) const;
@@ -42,12 +40,11 @@ class Attention {
   UpperBound stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const;
 
   int64_t heads_;
-  int64_t kv_heads_;
   int64_t size_;
   double softmax_scale_;
   double dropout_;
   std::optional<double> qk_epsilon_;  // none: queries and keys are not normalised
-  int64_t window_;
+  Visibility sees_;
   Linear query_;
   Linear key_;
   Linear value_;

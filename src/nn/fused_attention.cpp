@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "nn/fused_group.h"
+#include "nn/heads.h"
 
 namespace bridle {
 namespace {
@@ -46,12 +47,11 @@ void FusedRope::rotate(FusedGroup& group, FusedBuffer buffer, const FusedPart& p
                   .cosine = cosine_.data() + position * half,
                   .sine = sine_.data() + position * half,
                   .direction = direction};
-    task.data = qkv.row(row);
-    task.heads = heads_.heads;
-    group.kernels().rope(task);
-    task.data = qkv.at(row, heads_.key_column);
-    task.heads = heads_.kv_heads;
-    group.kernels().rope(task);
+    for (const FusedHeads::Part& own : {heads_.query, heads_.key}) {
+      task.data = qkv.at(row, own.column);
+      task.heads = own.heads;
+      group.kernels().rope(task);
+    }
   };
   group.team().each((part.rows + kPartRows - 1) / kPartRows, [&](int64_t i, int) {
     const int64_t end = part.first + std::min((i + 1) * kPartRows, part.rows);
@@ -74,23 +74,22 @@ void FusedRope::backward(FusedGroup& group, const FusedPart& part) const {
 template <class Kernel>
 void FusedHeadNorm::each_rows(FusedGroup& group, const FusedPart& part, Kernel kernel) const {
   const FusedMatrix qkv = group.matrix(heads_.qkv), d_qkv = group.matrix(heads_.d_qkv);
-  const int64_t stride = heads_.heads + heads_.kv_heads;
+  const int64_t stride = heads_.query.heads + heads_.key.heads;
   group.team().each((part.rows + kPartRows - 1) / kPartRows, [&](int64_t item, int) {
     const int64_t row = part.first + item * kPartRows;
     float* inverse = group.floats(inverse_) + row * stride;
-    const auto run = [&](int64_t column, int64_t heads, int64_t first) {
-      (group.kernels().*kernel)({.data = qkv.at(row, column),
-                                 .gradient = d_qkv.at(row, column),
+    for (const FusedHeads::Part& own : {heads_.query, heads_.key}) {
+      (group.kernels().*kernel)({.data = qkv.at(row, own.column),
+                                 .gradient = d_qkv.at(row, own.column),
                                  .stride = qkv.stride,
                                  .rows = std::min(kPartRows, part.first + part.rows - row),
-                                 .heads = heads,
+                                 .heads = own.heads,
                                  .head_size = heads_.head_size,
                                  .epsilon = static_cast<float>(epsilon_),
-                                 .inverse = inverse + first,
+                                 .inverse = inverse,
                                  .inverse_stride = stride});
-    };
-    run(0, heads_.heads, 0);
-    run(heads_.key_column, heads_.kv_heads, heads_.heads);
+      inverse += own.heads;
+    }
   });
 }
 
@@ -117,13 +116,14 @@ FusedOperation::Uses FusedAttention::uses() const {
 }
 
 int64_t FusedAttention::member_scratch(const FusedShape& shape) const {
-  return attention_scratch(shape.rows, options_.heads.head_size, value_bytes_);
+  return 2 * key_sums(shape.rows) * int64_t{sizeof(float)} +
+         attention_scratch(shape.rows, options_.heads.head_size, value_bytes_);
 }
 
 void FusedAttention::set_rows(FusedProgram& program, int64_t rows) {
   rows_ = rows;
   if (!options_.position_bias) return;
-  bias_.assign(static_cast<size_t>(options_.heads.heads * 2 * rows), 0.0F);
+  bias_.assign(static_cast<size_t>(options_.heads.query.heads * 2 * rows), 0.0F);
   program.resize_sums(bias_sums_, std::ssize(bias_));
 }
 
@@ -132,7 +132,7 @@ void FusedAttention::read_tables(const FusedProgram& /*program*/) {
   if (!options_.position_bias) return;
   const at::Tensor table = options_.position_bias->tensor.detach().contiguous();
   const int64_t offsets = table.size(1);
-  for (int64_t head = 0; head < options_.heads.heads; ++head) {
+  for (int64_t head = 0; head < options_.heads.query.heads; ++head) {
     const float* from = static_cast<const float*>(table.data_ptr()) + head * offsets;
     float* to = bias_.data() + head * 2 * rows_;
     for (int64_t offset = 0; offset < rows_; ++offset)
@@ -147,26 +147,38 @@ const float* FusedAttention::bias_of(int64_t head) const {
 AttentionTask FusedAttention::task(const FusedGroup& group, int64_t sequence, int64_t head) const {
   const FusedHeads& h = options_.heads;
   const FusedMatrix qkv = group.matrix(h.qkv), out = group.matrix(options_.out);
-  const int64_t row = sequence * rows_, served = head * h.kv_heads / h.heads;
-  const int32_t* begins = group.inputs().begins;
-  return {.sees = {begins == nullptr ? nullptr : begins + row, options_.window},
+  const int64_t row = sequence * rows_, served = serving_head(head, h.query.heads, h.key.heads);
+  return {.sees = options_.sees.tokens(group.inputs().begins, row),
           .rows = rows_,
           .head_size = h.head_size,
           .scale = options_.scale,
-          .q = qkv.at(row, head * h.head_size),
-          .k = qkv.at(row, h.key_column + served * h.head_size),
-          .v = qkv.at(row, h.value_column + served * h.head_size),
+          .q = qkv.at(row, h.column(h.query, head)),
+          .k = qkv.at(row, h.column(h.key, served)),
+          .v = qkv.at(row, h.column(h.value, served)),
           .stride = qkv.stride,
           .out = out.at(row, head * h.head_size),
           .out_stride = out.stride,
-          .log_sums = group.floats(options_.log_sums) + row * h.heads + head * rows_,
+          .log_sums = group.floats(options_.log_sums) + row * h.query.heads + head * rows_,
           .bias = bias_of(head),
           .drop = group.drop(options_.dropout, dropout_call_),
-          .drop_row = ((group.inputs().sequence + sequence) * h.heads + head) * rows_};
+          .drop_row = ((group.inputs().sequence + sequence) * h.query.heads + head) * rows_};
+}
+
+AttentionTask FusedAttention::backward_task(const FusedGroup& group, int64_t sequence, int64_t head) const {
+  const FusedHeads& h = options_.heads;
+  const FusedMatrix d_qkv = group.matrix(h.d_qkv);
+  const int64_t row = sequence * rows_, served = serving_head(head, h.query.heads, h.key.heads);
+  AttentionTask own = task(group, sequence, head);
+  own.d_out = group.matrix(options_.d_out).at(row, head * h.head_size);
+  own.dq = d_qkv.at(row, h.column(h.query, head));
+  own.dk = d_qkv.at(row, h.column(h.key, served));
+  own.dv = d_qkv.at(row, h.column(h.value, served));
+  if (options_.position_bias) own.d_bias = group.sums_at(bias_sums_) + head * 2 * rows_;
+  return own;
 }
 
 void FusedAttention::forward(FusedGroup& group, const FusedPart& part) const {
-  const int64_t heads = options_.heads.heads;
+  const int64_t heads = options_.heads.query.heads;
   const FusedMatrix out = group.matrix(options_.out);
   clear_columns(out, heads * options_.heads.head_size, out.columns, part.first, part.rows);
   group.team().each(part.count * heads, [&](int64_t item, int member) {
@@ -179,23 +191,20 @@ void FusedAttention::forward(FusedGroup& group, const FusedPart& part) const {
 // Members take whole heads of keys and values, so that what is added up for a head has one order.
 void FusedAttention::backward(FusedGroup& group, const FusedPart& part) const {
   const FusedHeads& h = options_.heads;
-  const FusedMatrix d_qkv = group.matrix(h.d_qkv), d_out = group.matrix(options_.d_out);
-  const int64_t together = h.heads / h.kv_heads, kv_size = h.kv_heads * h.head_size;
-  clear_columns(d_qkv, h.heads * h.head_size, h.key_column, part.first, part.rows);
-  clear_columns(d_qkv, h.key_column + kv_size, h.value_column, part.first, part.rows);
-  clear_columns(d_qkv, h.value_column + kv_size, d_qkv.columns, part.first, part.rows);
-  group.team().each(h.kv_heads, [&](int64_t kv_head, int member) {
+  const FusedMatrix d_qkv = group.matrix(h.d_qkv);
+  const int64_t together = h.query.heads / h.key.heads, sums = key_sums(rows_);
+  clear_columns(d_qkv, h.end(h.query), h.key.column, part.first, part.rows);
+  clear_columns(d_qkv, h.end(h.key), h.value.column, part.first, part.rows);
+  clear_columns(d_qkv, h.end(h.value), d_qkv.columns, part.first, part.rows);
+  group.team().each(h.key.heads, [&](int64_t key_head, int member) {
+    auto* memory = static_cast<float*>(group.member_scratch(member));
     for (int64_t sequence = part.sequence; sequence < part.sequence + part.count; ++sequence) {
-      for (int64_t head = kv_head * together; head < (kv_head + 1) * together; ++head) {
-        AttentionTask own = task(group, sequence, head);
-        const int64_t row = sequence * rows_;
-        own.d_out = d_out.at(row, head * h.head_size);
-        own.dq = d_qkv.at(row, head * h.head_size);
-        own.dk = d_qkv.at(row, h.key_column + kv_head * h.head_size);
-        own.dv = d_qkv.at(row, h.value_column + kv_head * h.head_size);
-        own.add_keys = head > kv_head * together;
-        if (options_.position_bias) own.d_bias = group.sums_at(bias_sums_) + head * 2 * rows_;
-        own.scratch = group.member_scratch(member);
+      std::fill_n(memory, 2 * sums, 0.0F);
+      for (int64_t head = key_head * together; head < (key_head + 1) * together; ++head) {
+        AttentionTask own = backward_task(group, sequence, head);
+        own.key_sums = memory;
+        own.value_sums = memory + sums;
+        own.scratch = memory + 2 * sums;
         group.kernels().attend_backward(own);
       }
     }
@@ -204,15 +213,8 @@ void FusedAttention::backward(FusedGroup& group, const FusedPart& part) const {
 
 void FusedAttention::gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const {
   if (!options_.position_bias) return;
-  at::Tensor& out = results[bias_place_] = at::zeros_like(options_.position_bias->tensor.detach());
-  auto* data = static_cast<float*>(out.data_ptr());
-  const int64_t offsets = out.size(1);
-  for (int64_t head = 0; head < out.size(0); ++head)
-    for (const float* slot : slots.at(bias_sums_)) {
-      const float* from = slot + head * 2 * rows_;
-      for (int64_t offset = 0; offset < rows_; ++offset)
-        data[head * offsets + std::min(offset, offsets - 1)] += mean * from[rows_ - 1 - offset];
-    }
+  results[bias_place_] = at::zeros_like(options_.position_bias->tensor.detach());
+  slots.add_offsets(bias_sums_, rows_, mean, results[bias_place_]);
 }
 
 }  // namespace bridle

@@ -4,15 +4,20 @@
 #include <optional>
 
 #include "nn/fused_program.h"
+#include "nn/positions.h"
 
 namespace bridle {
 
-// Where q, k and v stand in a buffer, and how many heads they have.
+// q, k and v side by side in a buffer: where each begins, and how many heads it has.
 struct FusedHeads {
+  struct Part {
+    int64_t column = 0, heads = 0;
+  };
   FusedBuffer qkv = {}, d_qkv = {};
-  int64_t key_column = 0, value_column = 0;
-  int64_t heads = 0, kv_heads = 0;
+  Part query = {}, key = {}, value = {};
   int64_t head_size = 0;
+  int64_t column(const Part& part, int64_t head) const { return part.column + head * head_size; }
+  int64_t end(const Part& part) const { return column(part, part.heads); }
 };
 
 class FusedRope : public FusedOperation {
@@ -34,7 +39,7 @@ class FusedRope : public FusedOperation {
 class FusedHeadNorm : public FusedOperation {
  public:
   FusedHeadNorm(FusedProgram& program, const FusedHeads& heads, double epsilon)
-      : heads_(heads), epsilon_(epsilon), inverse_(program.floats(heads.heads + heads.kv_heads)) {}
+      : heads_(heads), epsilon_(epsilon), inverse_(program.floats(heads.query.heads + heads.key.heads)) {}
   Uses uses() const override {
     return {.forward = {heads_.qkv, inverse_}, .backward = {heads_.qkv, heads_.d_qkv, inverse_}};
   }
@@ -55,8 +60,8 @@ struct FusedAttentionOptions {
   std::optional<Param> position_bias = {};  // [heads, offsets]
   FusedBuffer out = {}, d_out = {};         // heads side by side
   FusedBuffer log_sums = {};                // floats, one per head and row
-  int64_t window = 0;                       // tokens that a token sees; 0: all before it
-  double dropout = 0.0;                     // of the weights
+  Visibility sees = {};
+  double dropout = 0.0;  // of the weights
 };
 
 class FusedAttention : public FusedOperation {
@@ -75,6 +80,9 @@ class FusedAttention : public FusedOperation {
 
  private:
   AttentionTask task(const FusedGroup& group, int64_t sequence, int64_t head) const;
+  AttentionTask backward_task(const FusedGroup& group, int64_t sequence, int64_t head) const;
+  // Floats of what is added up for the keys of a head, and as many for its values: whole cache lines.
+  int64_t key_sums(int64_t rows) const { return rows * padded(options_.heads.head_size); }
   FusedAttentionOptions options_;
   int64_t value_bytes_;
   size_t bias_place_ = 0;

@@ -58,6 +58,17 @@ void FusedSlots::add_rows(FusedSumsPlace place, int64_t stride, float factor, co
   }
 }
 
+void FusedSlots::add_offsets(FusedSumsPlace place, int64_t rows, float factor, const at::Tensor& out) const {
+  auto* data = static_cast<float*>(out.data_ptr());
+  const std::vector<const float*> slots = at(place);
+  const int64_t offsets = out.size(1);
+  for (int64_t head = 0; head < out.size(0); ++head)
+    for (const float* slot : slots)
+      for (int64_t offset = 0; offset < rows; ++offset)
+        data[head * offsets + std::min(offset, offsets - 1)] +=
+            factor * slot[head * 2 * rows + rows - 1 - offset];
+}
+
 FusedGroup::FusedGroup(const FusedProgram& program, const FusedShape& shape, Team team, bool gradients)
     : program_(program),
       shape_(shape),
@@ -94,6 +105,8 @@ LinearTask FusedGroup::task_for(const FusedValue& value, float factor) const {
                   .out_stride = out.stride,
                   .keep = program_.value(value.keep)};
   if (value.slope) task.slope = matrix(value.slope).data;
+  task.keeps = program_.columns(value.keep);
+  if (task.keeps != nullptr) task.epilogue = Epilogue::columns;
   if (value.stream) {
     task.stream = floats(value.stream);
     task.stream_stride = out.columns;

@@ -32,6 +32,9 @@ class FusedSlots {
   // out += factor·Σ slots, for a matrix whose rows stand `stride` apart in the sums, from `first` on.
   void add_rows(FusedSumsPlace place, int64_t stride, float factor, const at::Tensor& out,
                 int64_t first = 0) const;
+  // The same for a table [heads, offsets] whose sums are [heads, 2·rows], with distance o at rows − 1 − o: the last offset gets
+  // all that are farther.
+  void add_offsets(FusedSumsPlace place, int64_t rows, float factor, const at::Tensor& out) const;
   const Team& team() const { return team_; }
 
  private:
@@ -69,6 +72,7 @@ class FusedGroup {
   LinearTask task_for(const FusedValue& value,
                       float factor) const;  // a product that gives the value's gradient
   float value(FusedNumber number) const { return program_.value(number); }
+  const float* columns(FusedNumber number) const { return program_.columns(number); }
   const FusedInputs& inputs() const { return inputs_; }
   const FusedShape& shape() const { return shape_; }
   const FusedProducts& products() const { return products_; }

@@ -34,7 +34,8 @@ FusedLinear::FusedLinear(FusedProgram& program, FusedLinearOptions options)
   }
   if (options_.alpha) {
     alpha_place_ = program.place_of(*options_.alpha);
-    alpha_sums_ = program.sums(weight_.out(), /*from_zero=*/true);
+    if (options_.before) alpha_sums_ = program.sums(weight_.out(), /*from_zero=*/true);
+    if (options_.alpha->tensor.numel() > 1) d_shared_ = program.matrix(weight_.out());
   }
   if (options_.dropout > 0.0) dropout_call_ = program.next_dropout_call();
   if (options_.drop_path > 0.0) drop_path_call_ = program.next_dropout_call();
@@ -58,11 +59,13 @@ FusedLinearOptions ending(const FusedEnd& end, FusedLinearOptions options) {
 FusedOperation::Uses FusedLinear::uses() const {
   const FusedLinearOptions& o = options_;
   return {.forward = {o.in.values, o.out, o.slope, o.stream},
-          .backward = {o.in.values, o.in.gradient, o.in.slope, o.in.stream, o.d_out, o.before, d_kept_}};
+          .backward = {o.in.values, o.in.gradient, o.in.slope, o.in.stream, o.d_out, o.before, d_kept_,
+                       d_shared_}};
 }
 
 void FusedLinear::read_tables(const FusedProgram& program) {
   factor_ = program.value(options_.factor);
+  shares_ = program.columns(options_.factor);
   if (options_.learned_scale) scale_ = options_.learned_scale->tensor.item<float>();
   for (size_t i = 0; i < options_.biases.size(); ++i) {
     const at::Tensor values = options_.biases[i].tensor.detach().contiguous();
@@ -102,6 +105,11 @@ void FusedLinear::forward(FusedGroup& group, const FusedPart& part) const {
     task.stream = group.floats(options_.stream);
     task.stream_stride = out.columns;
     task.keep = group.value(options_.keep);
+    if (shares_ != nullptr) {
+      task.epilogue = Epilogue::columns;
+      task.keeps = group.columns(options_.keep);
+      task.shares = shares_;
+    }
     task.drop = drop(group);
     task.drop_path = drop_path(group);
     task.drop_row = drop_row(group, 0);
@@ -112,27 +120,36 @@ void FusedLinear::forward(FusedGroup& group, const FusedPart& part) const {
 }
 
 void FusedLinear::backward(FusedGroup& group, const FusedPart& part) const {
-  const FusedMatrix d_out = group.matrix(options_.d_out);
-  const bool drops_some = drops(group);
-  if (drops_some) {
-    const FusedMatrix kept = group.matrix(d_kept_);
-    constexpr int64_t rows = 64;
-    group.team().each((part.rows + rows - 1) / rows, [&](int64_t item, int) {
-      const int64_t row = part.first + item * rows;
-      group.kernels().drop({.in = d_out.row(row),
-                            .out = kept.row(row),
-                            .stride = d_out.stride,
-                            .rows = std::min(rows, part.first + part.rows - row),
-                            .columns = d_out.columns,
-                            .first_row = drop_row(group, row),
-                            .sequence_rows = group.shape().rows,
-                            .drop = drop(group),
-                            .drop_path = drop_path(group)});
-    });
+  FusedBuffer d = options_.d_out;
+  if (drops(group)) {
+    drop_rows(group, part, d, d_kept_, {.drop = drop(group), .drop_path = drop_path(group)});
+    d = d_kept_;
   }
   if (!options_.in.gradient) return;
-  group.products().linear(weight_, FusedProducts::Way::backward, drops_some ? group.matrix(d_kept_) : d_out,
+  if (shares_ != nullptr) {
+    drop_rows(group, part, d, d_shared_, {.shares = shares_});
+    d = d_shared_;
+  }
+  group.products().linear(weight_, FusedProducts::Way::backward, group.matrix(d),
                           group.task_for(options_.in, factor_ * scale_), part.first, part.rows);
+}
+
+void FusedLinear::drop_rows(FusedGroup& group, const FusedPart& part, FusedBuffer in, FusedBuffer out,
+                            const DropTask& what) const {
+  const FusedMatrix from = group.matrix(in), to = group.matrix(out);
+  constexpr int64_t rows = 64;
+  group.team().each((part.rows + rows - 1) / rows, [&](int64_t item, int) {
+    const int64_t row = part.first + item * rows;
+    DropTask task = what;
+    task.in = from.row(row);
+    task.out = to.row(row);
+    task.stride = from.stride;
+    task.rows = std::min(rows, part.first + part.rows - row);
+    task.columns = from.columns;
+    task.first_row = drop_row(group, row);
+    task.sequence_rows = group.shape().rows;
+    group.kernels().drop(task);
+  });
 }
 
 void FusedLinear::add_gradients(FusedGroup& group) const {
@@ -142,7 +159,7 @@ void FusedLinear::add_gradients(FusedGroup& group) const {
   group.products().add_gradient(in_is_left ? in : d_out, in_is_left ? d_out : in, group.rows(),
                                 group.sums_at(sums_), !group.sums()->empty);
   if (!bias_.empty()) add_columns(group, d_out, group.sums_at(bias_sums_));
-  if (!options_.alpha) return;
+  if (!options_.before) return;
   const FusedMatrix before = group.matrix(options_.before);
   add_columns(group, group.matrix(options_.d_out), group.sums_at(alpha_sums_), &before);
 }
@@ -150,6 +167,7 @@ void FusedLinear::add_gradients(FusedGroup& group) const {
 // With G the gradient of f·s·W: that of W is f·s·G, of s it is f·⟨G, W⟩, and of f ⟨G, s·W⟩ + ⟨gradient of f·b, b⟩. Where f is α
 // and x is kept by 1 − α, ⟨gradient, x⟩ is taken off.
 void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const {
+  if (shares_ != nullptr) return gradients_by_column(slots, mean, results);
   std::vector<at::Tensor> parts;
   for (size_t i = 0; i < places_.size(); ++i)
     parts.push_back(results[places_[i]] = at::empty_like(options_.weights[i].tensor.detach()));
@@ -169,11 +187,39 @@ void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::T
     bias.mul_(factor_);
   }
   if (!options_.alpha) return;
-  at::Tensor kept = at::zeros({1, weight_.out()}, at::kFloat);
-  slots.add_rows(alpha_sums_, weight_.out(), mean, kept);
-  at::Tensor alpha = along_weight.mul(scale_).sub(kept.sum());
+  at::Tensor alpha = along_weight.mul(scale_);
+  if (options_.before) {
+    at::Tensor kept = at::zeros({1, weight_.out()}, at::kFloat);
+    slots.add_rows(alpha_sums_, weight_.out(), mean, kept);
+    alpha = alpha.sub(kept.sum());
+  }
   if (along_bias.defined()) alpha = alpha.add(along_bias);
   results[alpha_place_] = alpha.view(options_.alpha->tensor.sizes());
+}
+
+// The same row by row, where f is a vector: of one weight, which ends a branch.
+void FusedLinear::gradients_by_column(const FusedSlots& slots, float mean,
+                                      std::span<at::Tensor> results) const {
+  const at::Tensor share = options_.alpha->tensor.detach(), weight = options_.weights.front().tensor.detach();
+  at::Tensor& own = results[places_.front()] = at::empty_like(weight);
+  weight_.unpack(slots.team(), slots.at(sums_), mean, {own});
+  const at::Tensor along_weight = own.mul(weight).sum(1);
+  own.mul_(share.mul(scale_).unsqueeze(1));
+  if (options_.learned_scale)
+    results[scale_place_] = along_weight.mul(share).sum().view(options_.learned_scale->tensor.sizes());
+  at::Tensor alpha = along_weight.mul(scale_);
+  for (size_t i = 0; i < bias_places_.size(); ++i) {
+    at::Tensor& bias = results[bias_places_[i]] = at::zeros_like(options_.biases[i].tensor.detach());
+    slots.add_rows(bias_sums_, weight_.out(), mean, bias.unsqueeze(0));
+    alpha = alpha.add(bias.mul(options_.biases[i].tensor.detach()));
+    bias.mul_(share);
+  }
+  if (options_.before) {
+    at::Tensor kept = at::zeros({1, share.size(0)}, at::kFloat);
+    slots.add_rows(alpha_sums_, weight_.out(), mean, kept);
+    alpha = alpha.sub(kept[0]);
+  }
+  results[alpha_place_] = alpha;
 }
 
 // Members take columns.

@@ -24,8 +24,8 @@ struct FusedLinearOptions {
   float share = 1.0F;       // of the activation
   FusedBuffer stream = {};  // added to keep·stream; `out` is a copy of that
   FusedNumber keep = {0.0F};
-  std::optional<Param> alpha = {};        // learned: f is α, and keep 1 − α
-  FusedBuffer before = {};                // with it: a copy of the stream before
+  std::optional<Param> alpha = {};        // learned: f is α
+  FusedBuffer before = {};                // where keep is 1 − α: a copy of the stream before
   double dropout = 0.0, drop_path = 0.0;  // with a stream: of what is added, by entry and by sequence
 };
 
@@ -44,6 +44,10 @@ class FusedLinear : public FusedOperation {
   void gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const override;
 
  private:
+  void gradients_by_column(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const;
+  // Rows of `in`, less what is dropped and times shares, into `out`.
+  void drop_rows(FusedGroup& group, const FusedPart& part, FusedBuffer in, FusedBuffer out,
+                 const DropTask& what) const;
   FusedDrop drop(const FusedGroup& group) const;
   FusedDrop drop_path(const FusedGroup& group) const;
   bool drops(const FusedGroup& group) const;
@@ -54,12 +58,14 @@ class FusedLinear : public FusedOperation {
   FusedSumsPlace sums_, bias_sums_;
   std::vector<size_t> places_, bias_places_;  // among the model's params
   size_t scale_place_ = 0;
-  float factor_ = 1.0F, scale_;  // as they are now
-  std::vector<float> bias_;      // times the factor; padded, or empty
+  float factor_ = 1.0F, scale_;    // as they are now
+  const float* shares_ = nullptr;  // f for each column, instead of factor_, which is then 1
+  std::vector<float> bias_;        // times the factor; padded, or empty
   FusedSumsPlace alpha_sums_;
   size_t alpha_place_ = 0;
   uint64_t dropout_call_ = 0, drop_path_call_ = 0;
-  FusedBuffer d_kept_ = {};  // the gradient of what dropout has kept
+  FusedBuffer d_kept_ = {};    // the gradient of what dropout has kept
+  FusedBuffer d_shared_ = {};  // times a vector α
 };
 
 // sums[i] += Σ_rows left[row, i], or of left times right, over all rows of the group.

@@ -6,11 +6,12 @@
 #include <cmath>
 
 #include "nn/fused_group.h"
+#include "nn/mixing.h"
 
 namespace bridle {
 namespace {
 
-constexpr float kLargestLogDecay = 10.0F;
+constexpr auto kLargest = static_cast<float>(kLargestLogDecay);
 
 std::vector<float> values_of(const Param& param) {
   const at::Tensor values = param.tensor.detach().contiguous();
@@ -27,6 +28,7 @@ FusedMixing::FusedMixing(FusedProgram& program, FusedMixingOptions options)
       coefficients_place_(program.place_of(options_.coefficients)),
       bias_sums_(program.sums(0, /*from_zero=*/true)),
       sums_(program.sums(options_.coefficients.tensor.numel() + channels(), /*from_zero=*/true)) {
+  if (options_.dropout > 0.0) dropout_call_ = program.next_dropout_call();
   if (!options_.log_decay) return;
   decay_place_ = program.place_of(*options_.log_decay);
   stays_ = program.matrix(channels());
@@ -54,7 +56,7 @@ void FusedMixing::read_tables(const FusedProgram& /*program*/) {
   coefficients_ = values_of(options_.coefficients);
   const std::vector<float> bias = values_of(options_.position_bias);
   const int64_t offsets = options_.position_bias.tensor.size(1);
-  const int64_t visible = options_.window == 0 ? rows_ : std::min(rows_, options_.window);
+  const int64_t visible = options_.sees.offsets(rows_);
   for (int64_t head = 0; head < heads(); ++head) {
     const float* from = bias.data() + head * offsets;
     const auto at = [&](int64_t offset) { return from[std::min(offset, offsets - 1)]; };
@@ -70,14 +72,13 @@ void FusedMixing::read_tables(const FusedProgram& /*program*/) {
   }
   if (!options_.log_decay) return;
   decays_ = values_of(*options_.log_decay);
-  for (float& decay : decays_) decay = std::exp(std::min(decay, kLargestLogDecay));
+  for (float& decay : decays_) decay = std::exp(std::min(decay, kLargest));
 }
 
 MixTask FusedMixing::mix_task(const FusedGroup& group, int64_t sequence) const {
   const FusedMatrix x = group.matrix(options_.in.values), out = group.matrix(options_.out);
   const int64_t row = sequence * rows_;
-  const int32_t* begins = group.inputs().begins;
-  return {.sees = {begins == nullptr ? nullptr : begins + row, options_.window},
+  return {.sees = options_.sees.tokens(group.inputs().begins, row),
           .rows = rows_,
           .size = options_.size,
           .heads = heads(),
@@ -107,12 +108,28 @@ DecayTask FusedMixing::decay_task(const FusedGroup& group, int64_t sequence) con
           .begins = begins == nullptr ? nullptr : begins + row};
 }
 
+void FusedMixing::drop(const FusedGroup& group, int64_t sequence, const FusedMatrix& z) const {
+  const FusedDrop drops = group.drop(options_.dropout, dropout_call_);
+  if (drops.threshold == 0) return;
+  const int64_t row = sequence * rows_;
+  group.kernels().drop({.in = z.row(row),
+                        .out = z.row(row),
+                        .stride = z.stride,
+                        .rows = rows_,
+                        .columns = z.columns,
+                        .first_row = group.inputs().sequence * rows_ + row,
+                        .sequence_rows = rows_,
+                        .drop = drops});
+}
+
 void FusedMixing::forward(FusedGroup& group, const FusedPart& part) const {
   group.team().each(part.count, [&](int64_t item, int member) {
-    MixTask own = mix_task(group, part.sequence + item);
+    const int64_t sequence = part.sequence + item;
+    MixTask own = mix_task(group, sequence);
     own.scratch = group.member_scratch(member);
     group.kernels().mix(own);
-    if (channels() > 0) group.kernels().decaying_max(decay_task(group, part.sequence + item));
+    if (channels() > 0) group.kernels().decaying_max(decay_task(group, sequence));
+    drop(group, sequence, group.matrix(options_.out));
   });
 }
 
@@ -123,6 +140,7 @@ void FusedMixing::backward(FusedGroup& group, const FusedPart& part) const {
   float* sums = group.sums_at(sums_);
   for (int64_t sequence = part.sequence; sequence < part.sequence + part.count; ++sequence) {
     const int64_t row = sequence * rows_;
+    drop(group, sequence, d_out);
     MixTask own = mix_task(group, sequence);
     own.d_out = d_out.row(row);
     own.d_x = stream + row * options_.size;
@@ -151,17 +169,10 @@ void FusedMixing::gradients(const FusedSlots& slots, float mean, std::span<at::T
     give(*options_.log_decay, decay_place_, std::ssize(coefficients_));
     auto* data = static_cast<float*>(results[decay_place_].data_ptr());
     const std::vector<float> log_decay = values_of(*options_.log_decay);
-    for (size_t i = 0; i < decays_.size(); ++i)
-      data[i] *= log_decay[i] <= kLargestLogDecay ? decays_[i] : 0.0F;
+    for (size_t i = 0; i < decays_.size(); ++i) data[i] *= log_decay[i] <= kLargest ? decays_[i] : 0.0F;
   }
-  at::Tensor& out = results[bias_place_] = at::zeros_like(options_.position_bias.tensor.detach());
-  auto* data = static_cast<float*>(out.data_ptr());
-  const int64_t offsets = out.size(1);
-  for (int64_t head = 0; head < heads(); ++head)
-    for (const float* slot : slots.at(bias_sums_))
-      for (int64_t offset = 0; offset < rows_; ++offset)
-        data[head * offsets + std::min(offset, offsets - 1)] +=
-            mean * slot[head * 2 * rows_ + rows_ - 1 - offset];
+  results[bias_place_] = at::zeros_like(options_.position_bias.tensor.detach());
+  slots.add_offsets(bias_sums_, rows_, mean, results[bias_place_]);
 }
 
 }  // namespace bridle

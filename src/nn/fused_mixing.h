@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "nn/fused_program.h"
+#include "nn/positions.h"
 
 namespace bridle {
 
@@ -13,7 +14,8 @@ struct FusedMixingOptions {
   Param coefficients = {};              // [1 + heads (+ 1)]
   std::optional<Param> log_decay = {};  // [channels]
   int64_t size = 0;                     // of a token, a multiple of 32
-  int64_t window = 0;
+  Visibility sees = {};
+  double dropout = 0.0;                    // of what it gives
   FusedValue in = {};                      // a point of the stream: its gradient is delivered into it
   FusedBuffer memory = {}, d_memory = {};  // what the maximum is taken of; none without channels
   FusedBuffer out = {}, d_out = {};
@@ -33,6 +35,7 @@ class FusedMixing : public FusedOperation {
  private:
   MixTask mix_task(const FusedGroup& group, int64_t sequence) const;
   DecayTask decay_task(const FusedGroup& group, int64_t sequence) const;
+  void drop(const FusedGroup& group, int64_t sequence, const FusedMatrix& z) const;  // in place
   int64_t heads() const { return options_.position_bias.tensor.size(0); }
   int64_t channels() const { return options_.log_decay ? options_.log_decay->tensor.numel() : 0; }
 
@@ -41,6 +44,7 @@ class FusedMixing : public FusedOperation {
   size_t bias_place_, coefficients_place_, decay_place_ = 0;
   FusedSumsPlace bias_sums_, sums_;  // of the coefficients, then of the decays
   FusedBuffer stays_ = {};
+  uint64_t dropout_call_ = 0;
   int64_t rows_ = 0;  // of a sequence
   std::vector<float> exponentials_, shares_, coefficients_, decays_;
 };

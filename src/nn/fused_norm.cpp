@@ -88,6 +88,7 @@ void FusedNorm::backward(FusedGroup& group, const FusedPart& part) const {
     NormTask own = task(group, row, rows);
     own.out = group.matrix(d_out_).row(row);
     own.keep = group.value(options_.in.keep);
+    own.keeps = group.columns(options_.in.keep);
     own.copy = group.matrix(options_.in.gradient).row(row);
     group.kernels().norm_backward(own);
   });

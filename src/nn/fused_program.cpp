@@ -69,7 +69,9 @@ FusedSumsPlace FusedProgram::sums(int64_t count, bool from_zero) {
 }
 
 FusedNumber FusedProgram::number(const Param& weight, float slope, float offset) {
-  numbers_.push_back({weight, slope, offset, 0.0F});
+  Follower own{weight, slope, offset};
+  if (weight.tensor.numel() > 1) own.columns.assign(static_cast<size_t>(padded(weight.tensor.numel())), 0.0F);
+  numbers_.push_back(std::move(own));
   return {.index = static_cast<int>(numbers_.size()) - 1};
 }
 
@@ -114,8 +116,19 @@ void FusedProgram::set_rows(int64_t rows) {
   for (const auto& operation : operations_) operation->set_rows(*this, rows);
 }
 
+void FusedProgram::Follower::read() {
+  if (columns.empty()) {
+    value = offset + slope * weight.tensor.item<float>();
+    return;
+  }
+  const at::Tensor values = weight.tensor.detach().contiguous();
+  const auto* from = static_cast<const float*>(values.data_ptr());
+  std::transform(from, from + values.numel(), columns.begin(),
+                 [this](float entry) { return offset + slope * entry; });
+}
+
 void FusedProgram::pack(const Team& team) {
-  for (Follower& own : numbers_) own.value = own.offset + own.slope * own.weight.tensor.item<float>();
+  for (Follower& own : numbers_) own.read();
   std::vector<std::pair<const FusedWeight*, int64_t>> pieces;
   for (const FusedWeight* weight : weights_)
     for (int64_t piece = 0; piece < weight->pack_pieces(); ++piece) pieces.emplace_back(weight, piece);

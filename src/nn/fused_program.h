@@ -23,7 +23,8 @@ struct FusedBuffer {
   explicit operator bool() const { return index >= 0; }
 };
 
-// A scalar of a program: fixed, or offset + slope·w of a weight w with one entry, read anew before every run.
+// A number of a program: fixed, or offset + slope·w of a weight w, read anew before every run. Where w has more than one entry it
+// is one number for each column.
 struct FusedNumber {
   float fixed = 1.0F;
   int index = -1;
@@ -45,8 +46,8 @@ struct FusedEnd {
   FusedBuffer stream = {};
   FusedBuffer out = {}, d_out = {};
   FusedNumber keep = {}, share = {};
-  std::optional<Param> alpha = {};  // learned: keep is 1 − α and share α
-  FusedBuffer before = {};          // with it: a copy of the stream before the branch
+  std::optional<Param> alpha = {};  // learned: share is α
+  FusedBuffer before = {};          // where keep is 1 − α: a copy of the stream before the branch
   double dropout = 0.0, drop_path = 0.0;
 };
 
@@ -137,6 +138,12 @@ class FusedProgram {
   float value(FusedNumber number) const {
     return number.index < 0 ? number.fixed : numbers_[static_cast<size_t>(number.index)].value;
   }
+  // [columns], padded; null where one number is for all of them, and `value` has it. Else `value` is 1.
+  const float* columns(FusedNumber number) const {
+    if (number.index < 0) return nullptr;
+    const std::vector<float>& own = numbers_[static_cast<size_t>(number.index)].columns;
+    return own.empty() ? nullptr : own.data();
+  }
   std::span<const std::unique_ptr<FusedOperation>> operations() const { return operations_; }
   FusedShape shape_of(int64_t batch, int64_t length) const;
   void set_rows(int64_t rows);
@@ -176,7 +183,9 @@ class FusedProgram {
  private:
   struct Follower {
     Param weight;
-    float slope, offset, value;
+    float slope, offset, value = 1.0F;
+    std::vector<float> columns = {};  // instead of value; padded
+    void read();
   };
   std::vector<Param> params_;
   const StepKernels& kernels_;

@@ -14,14 +14,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/dropout.h"
 #include "nn/fused_linear.h"
 #include "nn/fused_mixing.h"
-#include "nn/positions.h"
 
 namespace bridle {
 namespace {
-
-constexpr double kLargestLogDecay = 10.0;  // e¹⁰ forgets everything at once
 
 int64_t branches(const TransformerOptions& options) {
   return 1 + options.num_attention_heads + (options.memory_channels > 0 ? 1 : 0);
@@ -41,7 +39,8 @@ Mixing::Mixing(const TransformerOptions& options, Weights& weights, const std::s
     : heads_(options.num_attention_heads),
       size_(options.hidden_size),
       channels_(options.memory_channels),
-      window_(options.attention_window),
+      sees_(visibility(options)),
+      dropout_(options.dropout),
       position_bias_(weights.vector(name + ".position_bias", Role::position_bias,
                                     {heads_, options.position_bias_offsets}, 0.0)),
       coefficients_(weights.vector(name + ".coefficients", Role::mixing_weight, {branches(options)},
@@ -70,8 +69,7 @@ at::Tensor exact_enough(const at::Tensor& weight, const at::Tensor& x) {
 at::Tensor Mixing::head_weights(int64_t rows, int64_t length, const Pass& pass,
                                 const at::Tensor& like) const {
   const at::Tensor bias = exact_enough(position_bias_.tensor, like);
-  const at::Tensor seen =
-      visible_logits(rows, length, window_, pass.begins, bias.options().requires_grad(false));
+  const at::Tensor seen = sees_.logits(rows, length, pass.begins, bias.options().requires_grad(false));
   return at::softmax(biases_by_distance(bias, rows, length).add(seen), -1).to(like.scalar_type());
 }
 
@@ -110,7 +108,7 @@ at::Tensor Mixing::memory(const at::Tensor& v, const at::Tensor& begins, int64_t
   return at::stack(all, 1);
 }
 
-at::Tensor Mixing::forward(const at::Tensor& x, const Pass& pass, KeyValueCache::Layer* cache) const {
+at::Tensor Mixing::forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer* cache) const {
   const at::Tensor c = coefficients_.tensor.to(x.scalar_type());
   at::Tensor seen = x;  // [B, length, d]
   if (cache != nullptr && cache->keys.defined()) seen = at::cat({cache->keys, x}, 1);
@@ -125,7 +123,7 @@ at::Tensor Mixing::forward(const at::Tensor& x, const Pass& pass, KeyValueCache:
     parts.push_back(most.mul(c[1 + heads_]));
   }
   if (cache != nullptr) cache->keys = seen;
-  return output_.forward(at::cat(parts, -1));
+  return output_.forward(dropout(at::cat(parts, -1), dropout_, pass));
 }
 
 // Every part of z_i moves by at most its coefficient times max(1, ‖u‖) times the largest move of a token, so z_i by |c| times that.
@@ -201,7 +199,8 @@ void Mixing::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd& e
                             .coefficients = coefficients_,
                             .log_decay = log_decay_,
                             .size = size_,
-                            .window = window_,
+                            .sees = sees_,
+                            .dropout = dropout_,
                             .in = in,
                             .out = program.matrix(width),
                             .d_out = program.matrix(width)};

@@ -11,15 +11,18 @@
 #include "nn/enclosure.h"
 #include "nn/fused_program.h"
 #include "nn/linear.h"
+#include "nn/positions.h"
 #include "nn/weights.h"
 
 namespace bridle {
+
+constexpr double kLargestLogDecay = 10.0;  // e¹⁰ forgets everything at once
 
 class Mixing {
  public:
   Mixing(const TransformerOptions& options, Weights& weights, const std::string& name, int64_t block);
   // [B, T, d]; with a cache of this layer, x follows the tokens in it and is added to it.
-  at::Tensor forward(const at::Tensor& x, const Pass& pass, KeyValueCache::Layer* cache = nullptr) const;
+  at::Tensor forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer* cache = nullptr) const;
   Bound bound(const Bound& in, Walk& walk) const;
   Enclosure enclose(const Enclosure& x, ErrorWalk& walk) const;
   // It takes the stream's place: `end` keeps nothing of what was there.
@@ -33,7 +36,9 @@ class Mixing {
                     const at::Tensor& before) const;
   double memory_scale() const;
 
-  int64_t heads_, size_, channels_, window_;
+  int64_t heads_, size_, channels_;
+  Visibility sees_;
+  double dropout_;                     // of what the matrix reads
   Param position_bias_;                // [H, offsets]
   Param coefficients_;                 // [1 + H (+ 1)]
   std::optional<Param> memory_table_;  // u: [C, d]

@@ -9,6 +9,7 @@
 
 #include "bridle/error.h"
 #include "bridle/linalg.h"
+#include "nn/heads.h"
 
 namespace bridle {
 namespace {
@@ -44,11 +45,13 @@ class MeasuredNorms : public WeightNorms {
 
 }  // namespace
 
-std::optional<double> NormSource::scalar(const Param& weight) {
-  const auto value = weight.tensor.item<double>();
-  if (!std::isfinite(value))
-    throw PromiseError("bound", fmt::format("{} must be finite, got {}", weight.name, value));
-  return value;
+std::optional<NormSource::Entries> NormSource::entries(const Param& weight) {
+  const at::Tensor values = weight.tensor.detach().to(at::kDouble);
+  const Entries own{values.min().item<double>(), values.max().item<double>()};  // NaN where there is one
+  for (const double value : {own.least, own.largest})
+    if (!std::isfinite(value))
+      throw PromiseError("bound", fmt::format("{} must be finite, got {}", weight.name, value));
+  return own;
 }
 
 double float_above(double value) {
@@ -94,9 +97,7 @@ std::vector<double> WeightNorms::head_scales(const Param& value, const Param& ou
   if (heads == 1 || value.tensor.scalar_type() == at::kDouble) return ones;
   const int64_t rows = output.tensor.size(0);
   const at::Tensor columns = values_of(output).view({rows, heads, -1}).transpose(0, 1).contiguous();
-  const at::Tensor v = spectral_norm_estimate(row_blocks(value, value.heads))
-                           .to(at::kDouble)
-                           .repeat_interleave(heads / value.heads);
+  const at::Tensor v = spectral_norm_estimate(head_blocks(value, values_of(value), heads)).to(at::kDouble);
   const at::Tensor o = spectral_norm_estimate(columns).to(at::kDouble);
   if (!(v.min().item<double>() > 0.0 && o.min().item<double>() > 0.0)) return ones;
   const at::Tensor balanced = v.div(o).sqrt().clamp(0x1p-12, 0x1p12).to(at::kFloat);

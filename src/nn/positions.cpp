@@ -9,8 +9,10 @@
 
 namespace bridle {
 
-at::Tensor visible_logits(int64_t rows, int64_t length, int64_t window, const at::Tensor& begins,
-                          const at::TensorOptions& options) {
+Visibility visibility(const TransformerOptions& options) { return {.window = options.attention_window}; }
+
+at::Tensor Visibility::logits(int64_t rows, int64_t length, const at::Tensor& begins,
+                              const at::TensorOptions& options) const {
   const at::Tensor column = at::arange(length, options.dtype(at::kLong));
   const at::Tensor token = column.narrow(0, length - rows, rows).unsqueeze(1);  // [T, 1]
   at::Tensor hidden = column.gt(token).unsqueeze(0);                            // [1, T, length]

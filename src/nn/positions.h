@@ -3,15 +3,31 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
+
 #include "bridle/architecture.h"
 #include "bridle/param.h"
+#include "kernels/step_kernels.h"
 
 namespace bridle {
 
-// −∞ where token i (of the last `rows` of `length`) does not see token j, else 0: [B or 1, 1, rows, length]. A token sees itself
-// and what stands before it, in its window (0: no limit) and from `begins` ([B, rows], or undefined) on.
-at::Tensor visible_logits(int64_t rows, int64_t length, int64_t window, const at::Tensor& begins,
-                          const at::TensorOptions& options);
+// Which tokens a token sees: itself and those before it, in its window and its document.
+struct Visibility {
+  int64_t window = 0;  // tokens, itself included; 0: no limit
+
+  // −∞ where token i (of the last `rows` of `length`) does not see token j, else 0: [B or 1, 1, rows, length]. Documents begin at
+  // `begins`, [B, rows], or undefined.
+  at::Tensor logits(int64_t rows, int64_t length, const at::Tensor& begins,
+                    const at::TensorOptions& options) const;
+  // As the kernels have it, for the rows from `first` on; `begins` may be null.
+  VisibleTokens tokens(const int32_t* begins, int64_t first) const {
+    return {begins == nullptr ? nullptr : begins + first, window};
+  }
+  // How many offsets count, of a sequence of so many rows without documents.
+  int64_t offsets(int64_t rows) const { return window == 0 ? rows : std::min(rows, window); }
+};
+
+Visibility visibility(const TransformerOptions& options);
 
 // [heads, offsets] → [heads, rows, length] for the last `rows` of `length` tokens; the last offset serves all that are farther.
 at::Tensor biases_by_distance(const at::Tensor& table, int64_t rows, int64_t length);

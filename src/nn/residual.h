@@ -1,4 +1,5 @@
-// convex: y = (1 − α)x + α·f(x), α fixed or learned;   plain: y = x + f(x).
+// convex: y = (1 − α)x + α·f(x), α fixed or learned;   plain: y = x + f(x), or x + α·f(x) with a learned α. A learned α is a number, or a
+// vector with an entry for each of a token.
 #pragma once
 
 #include <optional>
@@ -25,9 +26,14 @@ class Residual {
   FusedNumber keep(FusedProgram& program) const;
   FusedNumber share(FusedProgram& program) const;
   const std::optional<Param>& learned() const { return learned_; }
+  bool keeps_all() const { return !convex_; }  // x stays as it is, whatever α is
 
  private:
-  double alpha() const;
+  // The largest |1 − α| (or what else x is kept by) and |α| of any entry.
+  struct Largest {
+    double rest, share;
+  };
+  Largest largest(const NormSource::Entries& alpha) const;
   bool convex_;
   double alpha_;
   std::optional<Param> learned_;

@@ -15,6 +15,8 @@ namespace bridle {
 Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& origin)
     : options_(options), fused_([this](const StepKernels& kernels) { return fused_program(kernels); }) {
   Weights weights(options.initialization, 2 * options.num_hidden_layers, origin, params_);
+  // The α of a branch without effect would go to 0 and stay.
+  weights.branches_begin_at_zero = options.learned_alpha == LearnedAlpha::none;
   weights.attention_residuals_after = weights.mlp_residuals_after = options.num_hidden_layers;
   embedding_ = std::make_unique<Embedding>(options, weights);
   for (int64_t i = 0; i < options.num_hidden_layers; ++i) {

@@ -1,32 +1,15 @@
-// The fused pass of a transformer: which models it knows, and its program.
+// The fused pass of a transformer.
 #include "base/overloaded.h"
 #include "nn/fused_loss.h"
 #include "nn/fused_norm.h"
 #include "nn/transformer.h"
+#include "nn/transformer_options.h"
 
 namespace bridle {
 
-// An allow-list over every field of the options and of the pass: a new one does not compile until someone has said here what the fused pass makes of it.
 std::string Transformer::why_not_fused(const Pass& pass) const {
-  const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, mixing, memory_channels,
-               num_attention_heads, num_key_value_heads, intermediate_size, max_position_embeddings,
-               positions, rope_theta, activation, activation_divisor, softmax_scale, attention_output_scale,
-               residual, attention_alpha, mlp_alpha, learned_alpha, position_bias, position_bias_offsets,
-               position_bias_start, position_bias_dilation, qk_norm, qk_norm_epsilon, attention_window,
-               document_token, logit_bias, norm, norm_epsilon, norm_gain, learnable_scales, bias,
-               tie_embeddings, dropout, drop_path, logit_soft_cap, initialization, final_scale] = options_;
-  const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
-                               positions == PositionKind::none;
-  const bool known_norm = norm == NormLayer::none || norm == NormLayer::tanh || norm == NormLayer::rms_norm ||
-                          norm == NormLayer::layer_norm || norm == NormLayer::center_norm;
-  const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
-  const std::pair<bool, const char*> obstacles[] = {{!is_fused(activation), "model.hidden_act"},
-                                                    {!known_positions, "model.positions"},
-                                                    {!known_residual, "model.residual"},
-                                                    {!known_norm, "model.norm"}};
-  for (const auto& [is_there, what] : obstacles)
-    if (is_there) return what;
-  return why_not_fused_pass(pass);
+  const std::string key = unfused_key(options_);
+  return key.empty() ? why_not_fused_pass(pass) : "model." + key;
 }
 
 std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kernels) const {
@@ -57,7 +40,7 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
     end.keep = residual.keep(*program);
     end.share = residual.share(*program);
     end.alpha = residual.learned();
-    if (end.alpha) end.before = copy;
+    if (end.alpha && !residual.keeps_all()) end.before = copy;
     end.dropout = options_.dropout;
     end.drop_path = options_.drop_path;
     module.fuse(*program, norm.fuse(*program, point(end.keep)), end);

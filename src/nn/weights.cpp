@@ -50,7 +50,7 @@ at::Tensor Weights::initial_matrix(Role role, const MatrixShape& shape) const {
     case Initialization::orthogonal:
       break;
   }
-  if (ends_branch || role == Role::head) return at::zeros({out, in}, at::kDouble);
+  if ((ends_branch && branches_begin_at_zero) || role == Role::head) return at::zeros({out, in}, at::kDouble);
   const double unit = std::sqrt(static_cast<double>(out) / static_cast<double>(fan_in > 0 ? fan_in : in));
   return semi_orthogonal(normal({out, in})).mul_(unit);
 }

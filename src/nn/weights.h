@@ -24,6 +24,7 @@ class Weights {
       : initialization_(initialization), branches_(branches), origin_(std::move(origin)), params_(params) {}
 
   // Facts about residuals after the weights to come; see Param.
+  bool branches_begin_at_zero = true;  // orthogonal initialization: matrices that end a branch
   int64_t attention_residuals_after = 0;
   int64_t mlp_residuals_after = 0;
 

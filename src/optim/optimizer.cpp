@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "bridle/error.h"
 #include "bridle/linalg.h"
@@ -73,6 +74,15 @@ void check_state_entry(const std::string& name, const Tensor& own,
   if (!std::isfinite(largest_entry(given))) refuse("holds NaN or Inf");
 }
 
+// Coefficients of a mixture have a fixed length: what would only lengthen them is taken off their gradient. Adam would follow it in
+// every entry alike, and the mixture would stay as it is.
+Tensor along_sphere(const Param& param, const Tensor& gradient) {
+  if (param.role != Role::mixing_weight) return gradient;
+  const Tensor c = param.tensor.to(gradient.scalar_type());
+  const Tensor along = gradient.mul(c).sum().div(c.square().sum().clamp_min(1e-30));
+  return gradient.sub(c.mul(along));
+}
+
 // W ← keep·W − rate·update, rounded once to the weight's dtype where that is the narrower one.
 void descend_(const Tensor& weight, double keep, const Tensor& update, double rate) {
   if (weight.scalar_type() != update.scalar_type()) {
@@ -128,15 +138,19 @@ double Optimizer::check_gradients(std::span<const Tensor> gradients) const {
 }
 
 Tensor Optimizer::update_(const Weight& weight, const Tensor& gradient, int64_t step) const {
-  if (weight.plan.rule == UpdateRule::adam) {
-    return adam_update_({weight.momentum, weight.second_moment}, gradient, options_, step);
+  const auto direction = [&] {
+    return average_gradient_(weight.momentum, gradient, momentum_at(options_, step), options_.nesterov);
+  };
+  switch (weight.plan.rule) {
+    case UpdateRule::adam:
+      return adam_update_({weight.momentum, weight.second_moment}, along_sphere(weight.param, gradient),
+                          options_, step);
+    case UpdateRule::row_normalize:
+      return normalize_rows(direction(), options_.inflation_limit);
+    case UpdateRule::muon:
+      return muon_update(direction(), weight.param, {options_.ns_coefficients, options_.product_dtype});
   }
-  const Tensor direction =
-      average_gradient_(weight.momentum, gradient, momentum_at(options_, step), options_.nesterov);
-  if (weight.plan.rule == UpdateRule::row_normalize) {
-    return normalize_rows(direction, options_.inflation_limit);
-  }
-  return muon_update(direction, weight.param, {options_.ns_coefficients, options_.product_dtype});
+  throw std::logic_error("an update rule without a formula");
 }
 
 std::vector<StepInfo> Optimizer::step_(std::span<const Tensor> gradients, double schedule_factor,

@@ -43,6 +43,8 @@ bool is_supported(at::ScalarType dtype) {
   return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16;
 }
 
+constexpr double kMixtureShare = 0.25;  // of adam_lr
+
 bool uses_adamw(const OptimizerOptions& options) { return options.method == OptimizerMethod::adamw; }
 
 UpdateRule embedding_rule(const OptimizerOptions& options) {
@@ -74,7 +76,10 @@ Plan plan_with(UpdateRule rule, double own_lr, double share, const OptimizerOpti
 
 Plan plan_rest(const Param& param, const OptimizerOptions& options) {
   const bool plain_adamw = uses_adamw(options) && !options.mass.use;
-  if (!plain_adamw) return {.update_rate = options.adam_lr, .decay_rate = options.adam_lr};
+  // Weights of a mixture live in [0, 1]: at the rate of the others a branch would be shut before it has learned anything.
+  const bool is_mixture = param.role == Role::residual_weight || param.role == Role::mixing_weight;
+  const double rate = (is_mixture ? kMixtureShare : 1.0) * options.adam_lr;
+  if (!plain_adamw) return {.update_rate = rate, .decay_rate = rate};
   return {.update_rate = options.lr,
           .decay_rate = options.lr,
           .decay = param.tensor.dim() >= 2 ? options.weight_decay : 0.0};

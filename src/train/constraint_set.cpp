@@ -65,8 +65,7 @@ bool ConstraintSet::mixtures_hold() const {
   return std::all_of(params_.begin(), params_.end(), [&](const Param& param) {
     if (param.role == Role::mixing_weight) return norms->euclidean(param) <= UpperBound(1.0);
     if (param.role != Role::residual_weight) return true;
-    const auto alpha = param.tensor.item<double>();
-    return alpha >= 0.0 && alpha <= 1.0;
+    return param.tensor.ge(0.0).logical_and(param.tensor.le(1.0)).all().item<bool>();
   });
 }
 

@@ -45,14 +45,12 @@ const char* word(BoundFormula formula) {
   return nullptr;
 }
 
-const char* word(CapRule rule) {
-  switch (rule) {
-    case CapRule::moving:
-      return "moving";
-    case CapRule::uniform:
-      return "uniform";
-    case CapRule::head:
-      return "head";
+const char* word(SinkKind kind) {
+  switch (kind) {
+    case SinkKind::jsonl:
+      return "jsonl";
+    case SinkKind::tensorboard:
+      return "tensorboard";
   }
   return nullptr;
 }
@@ -119,12 +117,6 @@ Settings constraint_settings(ConstraintSettings& o) {
            "budget, kept at every step (--lipschitz); 0: sigma_max instead"},
           {"constraint.formula", choice(&o.formula),
            "of a budget: sound; or paper, to compare with it: no bound"},
-          {"constraint.caps", choice(&o.caps),
-           "with a budget; head: 1 for all but the head, which carries the bound"},
-          {"constraint.cap_rate", &o.cap_rate, "moving: the most that the logarithm of a cap moves at once"},
-          {"constraint.choose", &o.choose,
-           "with a budget: keys of the model that it may set, or all (docs/training.md)"},
-          {"constraint.move_every", &o.move_every, "moving: steps between moves"},
           {"constraint.embedding_cap", &o.embedding_cap, "RMS of an embedding's row; 0: no cap"},
           {"constraint.prove_every", &o.prove_every, "steps between proofs; evaluation and saving prove too"},
           {"constraint.spectral_decay", &o.options.spectral_decay, "spectral_weight_decay's share"},
@@ -141,7 +133,9 @@ Settings training_settings(TrainingOptions& o) {
           {"training.margin", &o.margin, "taken off the right logit in the loss: larger certified radii"},
           {"training.log_every", &o.log_every, "steps between lines of metrics.jsonl"},
           {"training.evaluate_every", &o.evaluate_every, "steps; 0: at the end only"},
-          {"training.checkpoint_every", &o.checkpoint_every, "steps; 0: at the end only"}};
+          {"training.checkpoint_every", &o.checkpoint_every, "steps; 0: at the end only"},
+          {"training.sinks", choice_list(&o.sinks),
+           "where metrics go: jsonl, and tensorboard for event files in RUN/tensorboard"}};
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ MetricRecord step_record(const TrainState& state, const StepResult& result, cons
                   {tokens ? "tokens_per_second" : "images_per_second", std::round(clock.rate)},
                   {"seconds", std::round(1000.0 * clock.seconds) / 1000.0}}};
   if (state.budget) {
-    record.metrics.push_back({"caps", per_matrix(params, [&](size_t i) { return state.budget->caps()[i]; })});
-    record.metrics.push_back({"bound_of_caps", state.budget->bound().to_double()});
+    record.metrics.push_back({"caps", per_matrix(params, [&](size_t i) { return state.budget->caps[i]; })});
+    record.metrics.push_back({"bound_of_caps", state.budget->bound.to_double()});
   }
   return record;
 }

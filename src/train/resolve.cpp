@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "bridle/error.h"
-#include "certify/choose.h"
 #include "data/image_source.h"
 #include "train/options.h"
 
@@ -86,9 +85,6 @@ void resolve_constraint_(RunOptions& options) {
               "must be positive");
   check_range("constraint.embedding_cap", c.embedding_cap >= 0.0, c.embedding_cap,
               "is positive, or 0 for none");
-  check_range("constraint.cap_rate", c.cap_rate > 0.0 && c.cap_rate <= 0.5, c.cap_rate,
-              "is positive and at most 0.5");
-  check_at_least("constraint.move_every", c.move_every, 1);
   check_at_least("constraint.prove_every", c.prove_every, 1);
   if (options.optimizer.method != OptimizerMethod::muon && method->needs_update_bound())
     throw InputError("settings", fmt::format("constraint.method = '{}' needs updates of known norm, which "
@@ -97,7 +93,7 @@ void resolve_constraint_(RunOptions& options) {
                                              c.options.method, word(options.optimizer.method)));
   if (budget && !method->uses_cap())
     throw InputError("settings",
-                     fmt::format("constraint.method = '{}' has no cap to keep a budget with; use soft_cap or "
+                     fmt::format("constraint.method = '{}' has no cap to keep a budget with; use hard_cap or "
                                  "another that has",
                                  c.options.method));
   if (budget) c.prove_every = 1;
@@ -124,6 +120,9 @@ void check_training(const TrainingOptions& training) {
   check_at_least("training.log_every", training.log_every, 1);
   check_at_least("training.evaluate_every", training.evaluate_every, 0);
   check_at_least("training.checkpoint_every", training.checkpoint_every, 0);
+  if (std::count(training.sinks.begin(), training.sinks.end(), SinkKind::jsonl) == 0)
+    throw InputError("settings",
+                     "training.sinks must hold \"jsonl\": a resumed run goes on with it; add it to the list");
 }
 
 // All but the model and the data set.
@@ -154,10 +153,7 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                                  word(options.model.mlp.activation)));
   options.model.visit([&](auto& own) { fit_(own, options.data, data); });
   resolve_training_(options, options.model.input());
-  if (options.constraint.lipschitz != 0.0)
-    options.model = chosen_for_budget(options.model, options.constraint.choose);
   options.model.visit([](auto& own) { own = std::get<std::decay_t<decltype(own)>>(resolved(own)); });
-  options.constraint.choose.clear();  // done: a later version may choose more
   return options;
 }
 

@@ -44,7 +44,7 @@ Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model) 
   return run;
 }
 
-std::shared_ptr<const Source> open_run_split(const Run& run, Split split) {
+std::shared_ptr<const Source> open_run_split(const Run& run, Split split, const std::string& source) {
   const DataSet data = open_data_set(run.options.data.name);
   const ModelShape shape = run.model->shape();
   if ((data.kind == DataKind::images) != (shape.input == InputKind::vectors))
@@ -58,7 +58,9 @@ std::shared_ptr<const Source> open_run_split(const Run& run, Split split) {
   if (data.kind == DataKind::tokens && data.outputs > shape.outputs)
     throw InputError("run", fmt::format("'{}' has token ids up to {}, and the model of {} knows {} tokens",
                                         data.name, data.outputs - 1, run.folder.string(), shape.outputs));
-  return open_split(data, split, source_options(run.options));
+  SourceOptions options = source_options(run.options);
+  options.source = source;
+  return open_split(data, split, options);
 }
 
 std::optional<ChannelStatistics> pixel_statistics(const Run& run) {

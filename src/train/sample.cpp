@@ -65,18 +65,23 @@ std::string sample(const Run& run, const SampleOptions& options,
   if (!run.tokenizer)
     throw InputError("sample",
                      fmt::format("{} is no language model: it has no vocabulary", run.folder.string()));
+  return sample(*run.model, *run.tokenizer, options, on_text);
+}
+
+std::string sample(const Model& model, const Tokenizer& tokenizer, const SampleOptions& options,
+                   const std::function<void(const std::string&)>& on_text) {
   if (!(options.temperature >= 0.0) || std::isinf(options.temperature))
     throw InputError("sample", fmt::format("temperature = {}; it is 0 or more", options.temperature));
-  std::vector<Token> tokens = run.tokenizer->encode(options.prompt);
+  std::vector<Token> tokens = tokenizer.encode(options.prompt);
   if (tokens.empty()) throw InputError("sample", "the prompt is empty; begin with at least one character");
   const at::NoGradGuard no_gradients;
-  Reader reader(*run.model);
+  Reader reader(model);
   std::string all;
   std::string pending;
   for (int64_t i = 0; i < options.tokens; ++i) {
-    const at::Tensor logits = reader.read(tokens).narrow(0, 0, run.tokenizer->size());
+    const at::Tensor logits = reader.read(tokens).narrow(0, 0, tokenizer.size());
     tokens.push_back(draw(logits, options, i));
-    pending += run.tokenizer->decode({&tokens.back(), 1});
+    pending += tokenizer.decode({&tokens.back(), 1});
     const size_t ready = whole_characters(pending);
     if (on_text && ready > 0) on_text(pending.substr(0, ready));
     all += pending.substr(0, ready);

@@ -1,7 +1,6 @@
 #include "train/train_state.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include "base/available_memory.h"
@@ -13,16 +12,14 @@
 namespace bridle {
 namespace {
 
-std::unique_ptr<Budget> make_budget(const Model& model, const std::vector<Param>& params,
-                                    const ConstraintSettings& settings) {
-  if (settings.lipschitz == 0.0) return nullptr;
-  return std::make_unique<Budget>(model, params,
-                                  BudgetOptions{.lipschitz = settings.lipschitz,
-                                                .papers = settings.formula == BoundFormula::paper,
-                                                .moving = settings.caps == CapRule::moving,
-                                                .head_only = settings.caps == CapRule::head,
-                                                .rate = settings.cap_rate,
-                                                .embedding_cap = settings.embedding_cap});
+// The budget's caps become those of the constraints, and steps are relative to them.
+void use_caps_(TrainState& state) {
+  const std::vector<Param>& params = state.constraints->params();
+  std::vector<double> rates;
+  for (size_t i = 0; i < params.size(); ++i)
+    rates.push_back(is_matrix(params[i].role) ? state.budget->caps[i] : 1.0);
+  state.constraints->set_caps(state.budget->caps);
+  state.optimizer->set_rate_factors(std::move(rates));
 }
 
 at::ScalarType dtype_of(Precision precision) {
@@ -70,26 +67,20 @@ TrainState make_train_state(const RunOptions& options, std::unique_ptr<Model> mo
   state.model = std::move(model);
   state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint);
   const std::vector<Param>& params = state.constraints->params();
-  state.budget = make_budget(*state.model, params, options.constraint);
   state.optimizer = std::make_unique<Optimizer>(params, state.options.optimizer);
-  if (state.budget) use_caps_(state);
+  const ConstraintSettings& constraint = options.constraint;
+  if (constraint.lipschitz != 0.0) {
+    state.budget = budget_for(*state.model, params,
+                              {.lipschitz = constraint.lipschitz,
+                               .papers = constraint.formula == BoundFormula::paper,
+                               .embedding_cap = constraint.embedding_cap});
+    use_caps_(state);
+  }
   state.loader =
       std::make_unique<Loader>(std::move(train), LoaderOptions{.batch_size = options.data.batch_size,
                                                                .order = options.data.order,
                                                                .seed = options.training.seed});
   return state;
-}
-
-void use_caps_(TrainState& state, const std::vector<double>& factors) {
-  const at::NoGradGuard no_gradients;
-  const std::vector<Param>& params = state.constraints->params();
-  std::vector<double> rates;
-  for (size_t i = 0; i < params.size(); ++i) {
-    rates.push_back(is_matrix(params[i].role) ? state.budget->caps()[i] : 1.0);
-    if (!factors.empty() && factors[i] != 1.0) params[i].tensor.mul_(factors[i]);
-  }
-  state.constraints->set_caps(state.budget->caps());
-  state.optimizer->set_rate_factors(std::move(rates));
 }
 
 Checkpoint checkpoint_of(const TrainState& state) {
@@ -104,7 +95,6 @@ Checkpoint checkpoint_of(const TrainState& state) {
   };
   add("optimizer/", state.optimizer->state());
   add("constraint/", state.constraints->state());
-  if (state.budget) add("budget/", state.budget->state());
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.isfinite().all().item<bool>())
       throw NumericError("train", fmt::format("{} is not finite at step {}; the last good checkpoint is kept",
@@ -127,12 +117,8 @@ void restore_(TrainState& state, const Checkpoint& checkpoint) {
   load_weights_(*state.model, weights, "checkpoint");
   state.optimizer->set_state(parts["optimizer"]);
   state.constraints->set_state(parts["constraint"], checkpoint.repairs);
-  if (state.budget) {
-    state.budget->set_state(parts["budget"]);
-    use_caps_(state);
-    if (!state.constraints->all_proved())
-      throw InputError("train", "the checkpoint's weights are outside its caps: it is damaged");
-  }
+  if (state.budget && !state.constraints->all_proved())
+    throw InputError("train", "the checkpoint's weights are outside its caps: it is damaged");
   state.loader->seek(checkpoint.loader_position);
   state.step = checkpoint.step;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "bridle/loader.h"
 #include "bridle/train.h"
@@ -25,7 +26,7 @@ struct TrainState {
   RunOptions options;
   std::unique_ptr<Model> model;
   std::unique_ptr<ConstraintSet> constraints;
-  std::unique_ptr<Budget> budget;  // null where none is named
+  std::optional<Budget> budget;  // none where none is named
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Loader> loader;
   int64_t step = 0;            // done
@@ -47,10 +48,6 @@ TrainState make_train_state(const RunOptions& options, std::unique_ptr<Model> mo
 // a checkpoint is of another model or its weights are outside its caps.
 Checkpoint checkpoint_of(const TrainState& state);
 void restore_(TrainState& state, const Checkpoint& checkpoint);
-
-// The budget's caps become those of the constraints, and steps are relative to them. `factors` scale the weights, which
-// were inside the old caps, into the new ones.
-void use_caps_(TrainState& state, const std::vector<double>& factors = {});
 
 BatchShape batch_shape(const RunOptions& options, InputKind input);
 Pass training_pass(const RunOptions& options);                          // of step 0

@@ -63,14 +63,10 @@ std::optional<StepResult> train_step_(TrainState& state, const std::atomic<bool>
   if (!result) return std::nullopt;
   require_finite(result->loss, state.step);
   Stopwatch watch(state.times);
-  if (state.budget) state.budget->observe(result->gradients);
-  watch.lap(&StepTimes::constraint);
   const std::vector<StepInfo> steps = state.optimizer->step_(result->gradients, factor, state.step);
   watch.lap(&StepTimes::optimizer);
   state.constraints->enforce_(steps);
   ++state.step;
-  if (state.budget && state.step % state.options.constraint.move_every == 0)
-    use_caps_(state, state.budget->move(factor));
   watch.lap(&StepTimes::constraint);
   if (state.step % state.options.constraint.prove_every == 0) state.constraints->prove_and_repair_();
   watch.lap(&StepTimes::proof);

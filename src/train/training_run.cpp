@@ -9,6 +9,7 @@
 #include "train/kept_metrics.h"
 #include "train/options.h"
 #include "train/records.h"
+#include "train/tensorboard_sink.h"
 #include "train/train_step.h"
 
 namespace bridle {
@@ -33,7 +34,23 @@ void TrainingRun::lock() {
   });
 }
 
-void TrainingRun::begin() { lines_ = std::make_unique<JsonLines>(folder_ / "metrics.jsonl", 0); }
+void TrainingRun::begin() {
+  add_sinks();
+  lines_ = std::make_unique<JsonLines>(folder_ / "metrics.jsonl", 0);
+}
+
+// Those of the recipe besides metrics.jsonl.
+void TrainingRun::add_sinks() {
+  for (const SinkKind kind : state_.options.training.sinks) {
+    switch (kind) {
+      case SinkKind::jsonl:
+        break;
+      case SinkKind::tensorboard:
+        listener_.sinks.push_back(std::make_shared<TensorBoardSink>(folder_, *state_.model));
+        break;
+    }
+  }
+}
 
 bool TrainingRun::go_on() {
   std::string trouble;
@@ -52,6 +69,7 @@ bool TrainingRun::go_on() {
   restore_(state_, *checkpoint);
   last_checkpoint_ = checkpoint->step;
   seconds_before_ = checkpoint->seconds;
+  add_sinks();
   for (const auto& sink : listener_.sinks) sink->resume_after(checkpoint->step);
   return true;
 }
@@ -208,7 +226,7 @@ void TrainingRun::summarize() {
   if (state_.budget) {
     summary_.budget = state_.options.constraint.lipschitz;
     summary_.papers_budget = state_.options.constraint.formula == BoundFormula::paper;
-    summary_.bound_of_caps = state_.budget->bound();
+    summary_.bound_of_caps = state_.budget->bound;
   }
   summary_.repairs = state_.constraints->repairs();
   summary_.seconds = seconds();

@@ -47,6 +47,7 @@ class TrainingRun {
 
   EvaluationResult measure();  // validation, and the bound of the weights as they are, into the summary
   EvaluationResult validation_result() const;
+  void add_sinks();
   void record(const MetricRecord& record);
   void note(const std::string& text) const;
   void note_plain_operators() const;

@@ -38,7 +38,7 @@ Settings settings_of(Options& options) {
           {"b.rate", &options.rate, ""},
           {"b.word", &options.word, ""},
           {"b.sizes", &options.sizes, ""},
-          {"c.colour", choice(&options.colour), "", {choice(&options.frame)}}};
+          {"c.colour", choice(&options.colour), "", {}, {choice(&options.frame)}}};
 }
 
 TEST(Settings, AreReadFromToml) {
@@ -103,6 +103,52 @@ TEST(Settings, ChooseAmongTheWordsOfAnEnum) {
   Options copy;
   read_toml(settings_of(copy), to_toml(settings), "test");
   EXPECT_EQ(copy.colour, Colour::green);
+}
+
+TEST(Settings, ReadAChoiceThatWasASwitchBefore) {
+  Colour colour = Colour::green;
+  std::string text;
+  const Settings settings{{"a.colour", choice(&colour, "red", "blue"), ""}, {"a.text", &text, ""}};
+  read_toml(settings, "[a]\ncolour = true", "x.toml");
+  EXPECT_EQ(colour, Colour::blue);
+  set_value(settings, "a.colour=false");
+  EXPECT_EQ(colour, Colour::red);
+  set_value(settings, "a.colour=green");
+  EXPECT_EQ(to_toml(settings), "[a]\ncolour = 'green'\ntext = ''\n");
+  set_value(settings, "a.text=true");
+  EXPECT_EQ(text, "true");
+  EXPECT_ERROR(read_toml({{"a.colour", choice(&colour), ""}}, "[a]\ncolour = true", "x.toml"), InputError,
+               "a.colour must be one of red, green, blue, got true");
+}
+
+TEST(Settings, AreCheckedAgainstTheirRanges) {
+  int64_t count = 3;
+  double rate = 0.5;
+  constexpr Range small{[](double x) { return x < 4; }, "below 4"};
+  const Settings settings{{"count", &count, "", small}, {"rate", &rate, "", small}, {"free", &count, ""}};
+  check_ranges(settings, "model");
+  count = 4;
+  EXPECT_ERROR(check_ranges(settings, "model"), InputError, "[model] count must be below 4, got 4");
+  count = 3;
+  rate = 4.5;
+  EXPECT_ERROR(check_ranges(settings, "model"), InputError, "rate must be below 4, got 4.5");
+}
+
+TEST(Settings, ChooseListsOfTheWordsOfAnEnum) {
+  std::vector<Colour> colours = {Colour::red};
+  const Settings settings = {{"c.colours", choice_list(&colours), ""}};
+  EXPECT_EQ(value_text(settings[0]), "['red']");
+  read_toml(settings, "[c]\ncolours = [\"blue\", \"green\"]\n", "r.toml");
+  EXPECT_EQ(colours, (std::vector<Colour>{Colour::blue, Colour::green}));
+  const std::string text = to_toml(settings);
+  set_value(settings, "c.colours=[]");
+  EXPECT_TRUE(colours.empty());
+  read_toml(settings, text, "test");
+  EXPECT_EQ(colours, (std::vector<Colour>{Colour::blue, Colour::green}));
+  for (const char* wrong : {"[\"grey\"]", "\"red\"", "[1]"})
+    EXPECT_ERROR(set_value(settings, std::string("c.colours=") + wrong), InputError,
+                 "c.colours must be a list of words of red, green, blue");
+  EXPECT_EQ(colours.size(), 2U);
 }
 
 TEST(Settings, TellWhichKeysATextNamesAndWhichValuesDiffer) {

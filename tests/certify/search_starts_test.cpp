@@ -33,6 +33,18 @@ TEST(SearchStarts, WorkForOneTokenAndForZeroWeights) {
   EXPECT_TRUE(std::isfinite(starts.sum().item<double>()));
 }
 
+// It has no heads whose content could count: random starts have to do.
+TEST(SearchStarts, WorkForAModelThatReadsByPositionAlone) {
+  TransformerOptions options = test::small_transformer();
+  options.mixing = MixingKind::quadrature;
+  options.positions = PositionKind::none;
+  options.hidden_size = 32;
+  const at::Tensor starts =
+      search_starts(*make_model(options, 1), {.domain = 1.5, .sequence_length = 3, .starts = 5});
+  EXPECT_EQ(starts.sizes(), at::IntArrayRef({5, 3, 32}));
+  for (int64_t i = 0; i < 5; ++i) EXPECT_NEAR(test::largest_rms(starts[i]), 1.5, 1e-12);
+}
+
 // The head whose content counts for most is in the second layer: its keys and values read coordinate 3, its query 7.
 TEST(SearchStarts, BeginWithTheHeadWhoseContentCountsForMost) {
   const auto model = make_model(test::small_transformer(), 1);

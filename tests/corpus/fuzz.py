@@ -43,6 +43,7 @@ CONFIG_VALUES = {
     "num_hidden_layers": [1, 2],
     "num_attention_heads": [1, 2, 4], "num_key_value_heads": [0, 1, 2, 4, 3], "intermediate_size": [0, 6], "bias": [True, False, 0],
     "tie_embeddings": [True, False],
+    "learned_alpha": ["none", "scalar", "vector", True, False, 1],
     "logit_bias": [True, False], "learnable_scales": [True, False], "position_bias": [True, False],
     "torch_dtype": ["x", 1], "architectures": [[], ["x"], [1]], "bridle_version": ["0", 0],
     "transformers_version": ["", None],

@@ -49,6 +49,9 @@ MODELS = {
                                           "residual": "plain", "logit_soft_cap": 15.0}),
     "transformer_centered": ("BF16", 0.4, {**SMALL, "norm": "center_norm", "bias": True, "learned_alpha": True,
                                            "attention_window": 2, "document_token": 1, "drop_path": 0.5}),
+    "transformer_vector_alpha": ("F32", 0.4, {**SMALL, "learned_alpha": "vector", "bias": True}),
+    "transformer_lipsformer": ("F32", 0.4, {**SMALL, "learned_alpha": "vector", "residual": "plain",
+                                            "norm": "center_norm", "qk_norm": True, "qk_norm_epsilon": 0.01}),
     "mlp_gelu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 4, 2], "mlp_activation": "gelu"}),
 }
 
@@ -79,7 +82,7 @@ def shapes_of(config):
             shapes[f"{block}.mixing.memory_log_decay"] = [channels]
         for branch in ("mlp",) if mixes else ("attention", "mlp"):
             if config.get("learned_alpha"):
-                shapes[f"{block}.{branch}_alpha"] = [1]
+                shapes[f"{block}.{branch}_alpha"] = [d if config["learned_alpha"] == "vector" else 1]
         for name, shape in layers.items():
             shapes[f"{block}.{name}.weight"] = shape
             if bias:
@@ -125,6 +128,8 @@ def values_of(name, shape, deviation, model, dice):
         first = [i < count // 2 if "v_proj" in name else i % 4 < 2 for i in range(count)]
         large = "v_proj" in name
         values = [x * (8.0 if large else 0.125) if one else x for x, one in zip(values, first)]
+    if model == "transformer_vector_alpha" and name.endswith("_alpha"):
+        values = [min(1.0, abs(x)) for x in values]  # means of both: the other formula
     return values
 
 

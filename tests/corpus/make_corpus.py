@@ -309,6 +309,14 @@ def configurations():
         both(f"{key}_false", 0, key, False)
         for value in True, 0, 1, None, "false", 0.0:
             both(f"{key}_{json.dumps(value)}", 3, key, value)
+    for value in "none", False:
+        both(f"learned_alpha_{json.dumps(value)}", 0, "learned_alpha", value)
+    for value in "scalar", "vector", True, 0, 1, None, "true", "Vector", ["vector"]:
+        both(f"learned_alpha_{json.dumps(value)}", 3, "learned_alpha", value)
+    both("learned_alpha_true_is_scalar", 0, "learned_alpha", "scalar", base="transformer_centered")
+    for value in "none", "scalar", True:
+        both(f"vector_alpha_{json.dumps(value)}", 3, "learned_alpha", value, base="transformer_vector_alpha")
+    both("vector_alpha_added", 3, "residual", "plain", base="transformer_vector_alpha")
     both("no_epsilon", 3, "norm_epsilon", 0.0, base="transformer_normed")
     both("larger_epsilon", 0, "norm_epsilon", 0.02, base="transformer_normed")
     both("smaller_epsilon", 3, "norm_epsilon", 0.005, base="transformer_normed")

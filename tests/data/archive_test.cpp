@@ -1,11 +1,10 @@
 #include "data/archive.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <sys/stat.h>
 
 #include <random>
 
+#include "archive_support.h"
 #include "base/files.h"
 #include "bridle/error.h"
 #include "file_support.h"
@@ -15,36 +14,9 @@ namespace {
 
 using test::entries;
 using test::FileSizeLimit;
+using test::pack;
 using test::TemporaryFolder;
 using Names = std::vector<std::string>;
-
-struct Member {
-  std::string path;
-  std::string contents;  // or what a link points to
-  unsigned int type = AE_IFREG;
-  bool hard_link = false;
-};
-
-void pack(const std::filesystem::path& path, const std::vector<Member>& members) {
-  struct archive* writer = archive_write_new();
-  archive_write_add_filter_gzip(writer);
-  archive_write_set_format_pax_restricted(writer);
-  archive_write_open_filename(writer, path.c_str());
-  for (const Member& member : members) {
-    archive_entry* entry = archive_entry_new();
-    archive_entry_set_pathname(entry, member.path.c_str());
-    archive_entry_set_filetype(entry, member.type);
-    archive_entry_set_perm(entry, 0644);
-    const bool data = member.type == AE_IFREG && !member.hard_link;
-    archive_entry_set_size(entry, data ? static_cast<la_int64_t>(member.contents.size()) : 0);
-    if (member.hard_link) archive_entry_set_hardlink(entry, member.contents.c_str());
-    if (member.type == AE_IFLNK) archive_entry_set_symlink(entry, member.contents.c_str());
-    archive_write_header(writer, entry);
-    if (data) archive_write_data(writer, member.contents.data(), member.contents.size());
-    archive_entry_free(entry);
-  }
-  archive_write_free(writer);
-}
 
 std::string noise(size_t size) {
   std::mt19937 random(7);
@@ -148,6 +120,57 @@ TEST(Archive, EndsWhereTheListenerThrows) {
   };
   EXPECT_ERROR(unpack(folder / "a.tgz", folder, {"noise"}, listener), InputError, "enough");
   EXPECT_EQ(entries(folder), Names{"a.tgz"});
+}
+
+Names visited(const std::filesystem::path& archive, const std::string& suffix = "") {
+  Names names;
+  visit_members(archive,
+                {.wanted = [&](const std::string& path) { return path.ends_with(suffix); },
+                 .take = [&](const std::string& path,
+                             const std::string& contents) { names.push_back(path + "=" + contents); }});
+  return names;
+}
+
+TEST(VisitMembers, GivesTheWantedFilesInTheirOrder) {
+  const TemporaryFolder folder;
+  const std::vector<test::Member> members{{"./b/", "", AE_IFDIR},
+                                          {"./b/2.txt", "two"},
+                                          {"./a/1.txt", "one"},
+                                          {"./a/link.txt", "1.txt", AE_IFLNK},
+                                          {"./a/same.txt", "./a/1.txt", AE_IFREG, true},
+                                          {"./a/empty.html", ""}};
+  pack(folder / "a.tgz", members);
+  test::pack_debian(folder / "a.deb", members);
+  for (const char* file : {"a.tgz", "a.deb"}) {
+    EXPECT_EQ(visited(folder / file, ".txt"), (Names{"b/2.txt=two", "a/1.txt=one"})) << file;
+    EXPECT_EQ(visited(folder / file, ".html"), Names{"a/empty.html="});
+    EXPECT_EQ(visited(folder / file, ".pdf"), Names{});
+  }
+}
+
+TEST(VisitMembers, RefusesWhatIsCutShort) {
+  const TemporaryFolder folder;
+  pack(folder / "a.tgz", {{"a.txt", noise(50000)}});
+  test::pack_debian(folder / "a.deb", {{"a.txt", noise(50000)}});
+  for (const char* file : {"a.tgz", "a.deb"}) {
+    const std::string whole = read_file(folder / file);
+    for (const size_t size : {whole.size() / 2, size_t{20}}) {
+      write_file(folder / "cut", std::string_view(whole).substr(0, size));
+      EXPECT_ERROR(visited(folder / "cut"), InputError, "cut: ");
+    }
+  }
+  write_file(folder / "no.deb", "!<arch>\n");
+  EXPECT_ERROR(visited(folder / "no.deb"), InputError, "data.tar is not in it; fetch the archive again");
+  EXPECT_ERROR(visited(folder / "missing"), InputError, "missing");
+}
+
+TEST(Gunzip, GivesWhatWasCompressedOrRefuses) {
+  const std::string text = noise(100000) + std::string(100000, 'x');
+  const std::string packed = test::gzipped(text);
+  EXPECT_EQ(gunzip("x.gz", packed), text);
+  EXPECT_ERROR(gunzip("x.gz", std::string_view(packed).substr(0, 50000)), InputError, "[unpack] x.gz: ");
+  EXPECT_ERROR(gunzip("x.gz", "text"), InputError, "x.gz: is not gzip's");
+  EXPECT_ERROR(gunzip("x.gz", ""), InputError, "x.gz: ");
 }
 
 }  // namespace

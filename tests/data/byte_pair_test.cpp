@@ -1,5 +1,7 @@
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "base/files.h"
@@ -145,6 +147,65 @@ TEST(BytePair, EncodesAMillionTimesTheSameCharacter) {
     EXPECT_EQ(tokenizer->decode(encode(*tokenizer, text)), text);
     EXPECT_EQ(tokenizer->cut(text), 0U);
   }
+}
+
+TEST(BytePair, HasATokenForDocuments) {
+  EXPECT_EQ(small_tokenizer()->document_token(), 265);
+  EXPECT_EQ(make_character_tokenizer("a")->document_token(), std::nullopt);
+}
+
+TEST(BytePair, CanBeLimitedToItsFirstMerges) {
+  const TemporaryFolder folder, saved;
+  for (const unsigned seed : {0U, 3U}) {
+    write_byte_pairs(test::make_byte_pairs(kParts, seed), folder);
+    for (const int merges : {0, 2, 5, 9}) {
+      const auto tokenizer = load_byte_pair_tokenizer(folder, merges);
+      EXPECT_EQ(tokenizer->size(), 257 + merges);
+      const test::Parts parts(kParts.begin(), kParts.begin() + merges);
+      const BytePairs pairs = test::make_byte_pairs(parts);
+      std::mt19937 random(9);
+      for (int i = 0; i < 50; ++i) {
+        const std::string text = test::random_text(random, 50) + " the aabcaa";
+        EXPECT_EQ(tokenizer->decode(encode(*tokenizer, text)), text);
+      }
+      // Ids aside, the pieces are those of a vocabulary that never had more merges.
+      const auto piece = [&](Token id) { return tokenizer->decode({&id, 1}); };
+      std::vector<std::string> pieces, expected;
+      for (const Token id : encode(*tokenizer, "aabcaa")) pieces.push_back(piece(id));
+      for (const Token id : test::merge_plainly(pairs, "aabcaa")) expected.push_back(pairs.tokens[id]);
+      EXPECT_EQ(pieces, expected);
+      tokenizer->save(saved);
+      EXPECT_EQ(load_byte_pair_tokenizer(saved)->size(), 257 + merges);
+      EXPECT_EQ(tokenizer->decode(Tokens{*tokenizer->document_token()}), "<|endoftext|>");
+    }
+  }
+  EXPECT_ERROR(load_byte_pair_tokenizer(folder, 10), InputError, "merges must be from 0 to 9, got 10");
+}
+
+// Each line: [merges, text, ids], by gpt2_first_merges.mjs.
+TEST(Gpt2Golden, EncodesByItsFirstMergesLikeThePackageCutShort) {
+  const char* data = std::getenv("BRIDLE_DATA");
+  const std::filesystem::path folder = std::filesystem::path(data == nullptr ? "" : data) / "gpt2";
+  if (data == nullptr || !std::filesystem::exists(folder / "vocab.json")) {
+    const std::string missing =
+        "GPT-2's vocabulary is not in $BRIDLE_DATA/gpt2: `bridle data get gpt2` fetches it";
+    if (std::getenv("BRIDLE_OFFLINE") != nullptr) GTEST_SKIP() << missing;
+    FAIL() << missing;
+  }
+  std::map<int64_t, std::unique_ptr<Tokenizer>> tokenizers;
+  std::istringstream lines(read_file(test::golden_file("gpt2_first_merges.jsonl")));
+  int strings = 0;
+  for (std::string text; std::getline(lines, text); ++strings) {
+    const auto line = nlohmann::json::parse(text);
+    const auto merges = line[0].get<int64_t>();
+    auto& tokenizer = tokenizers[merges];
+    if (!tokenizer) tokenizer = load_byte_pair_tokenizer(folder, merges);
+    ASSERT_EQ(encode(*tokenizer, line[1].get<std::string>()), line[2].get<Tokens>()) << text;
+  }
+  EXPECT_GE(strings, 2000);
+  ASSERT_TRUE(tokenizers.contains(7935));
+  EXPECT_EQ(tokenizers[7935]->size(), 8192);
+  EXPECT_EQ(tokenizers[7935]->document_token(), 8191);
 }
 
 TEST(Gpt2Golden, EncodesLikeThePackage) {

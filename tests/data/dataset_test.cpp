@@ -47,6 +47,42 @@ TEST(DataSets, AreBuiltAndOpened) {
   EXPECT_EQ(entries(data / "data"), (std::vector<std::string>{".partial", "mine"}));
 }
 
+TEST(DataSets, RememberTheirSourcesAndTheDocumentToken) {
+  const TemporaryData data;
+  build_data_set(kMine, [](const auto& folder, const auto&) {
+    DataSet set = one_file(folder);
+    EXPECT_EQ(set.document_token, std::nullopt);
+    set.document_token = Token{2};
+    set.validation[0].source = "letters";
+    set.sources = {{.name = "letters",
+                    .package = "npm package x",
+                    .version = "1.0",
+                    .licence = "CC0-1.0",
+                    .sha256 = "abc",
+                    .bytes = 5,
+                    .documents = 4,
+                    .dropped = 3,
+                    .duplicates = 2,
+                    .train = 1,
+                    .validation = 7}};
+    return set;
+  });
+  const DataSet mine = open_data_set("mine");
+  EXPECT_EQ(mine.document_token, 2);
+  EXPECT_EQ(mine.train.at(0).source, "");
+  EXPECT_EQ(mine.validation.at(0).source, "letters");
+  ASSERT_EQ(mine.sources.size(), 1U);
+  const TextSource& source = mine.sources[0];
+  EXPECT_EQ(source.name + source.package + source.version + source.licence + source.sha256,
+            "lettersnpm package x1.0CC0-1.0abc");
+  EXPECT_EQ((std::vector{source.bytes, source.documents, source.dropped, source.duplicates, source.train,
+                         source.validation}),
+            (std::vector<int64_t>{5, 4, 3, 2, 1, 7}));
+  const auto list = list_data();
+  EXPECT_EQ(list.back().licence, "each source has its own");
+  EXPECT_EQ(list.back().parts.at(0).train, 1);
+}
+
 TEST(DataSets, AreThereWholeOrNotAtAll) {
   const TemporaryData data;
   const auto fail = [](const auto& folder, const auto& downloads) -> DataSet {
@@ -122,8 +158,8 @@ TEST(DataSets, LeaveNothingOfAFailedAttemptButDownloads) {
 }
 
 TEST(DataSets, HaveNamesThatAreFolders) {
-  for (const char* name : {"", "../x", "a/b", ".hidden", "-flag", "a b", std::string(101, 'x').c_str()})
-    EXPECT_ERROR(check_data_name(name), InputError, "cannot be");
+  const std::vector<std::string> bad = {"", "../x", "a/b", ".hidden", "-flag", "a b", std::string(101, 'x')};
+  for (const std::string& name : bad) EXPECT_ERROR(check_data_name(name), InputError, "cannot be");
   check_data_name("moby-dick_2.0");
 }
 

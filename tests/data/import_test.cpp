@@ -39,7 +39,7 @@ TEST(ImportText, RefusesWhatItCannotDo) {
   EXPECT_ERROR(import_text("shakespeare", {.text = data / "a.txt"}), InputError,
                "'shakespeare' is a known data set");
   EXPECT_ERROR(import_text("mine", {.text = data / "missing.txt"}), InputError, "missing.txt: No such file");
-  EXPECT_ERROR(import_text("mine", {.text = data / "a.txt", .tokenizer = "gpt5"}), InputError,
+  EXPECT_ERROR(import_text("mine", {.text = data / "a.txt", .tokenizer = {.name = "gpt5"}}), InputError,
                "tokenizer 'gpt5'");
   EXPECT_ERROR(import_text("mine", {.text = data / "a.txt", .shard_tokens = 0}), InputError,
                "shard_tokens = 0");

@@ -116,6 +116,17 @@ TEST(Npm, KnowsHowVersion12Answers) {
   EXPECT_EQ(fetch_npm_package(kPackage, folder), folder / "scope-thing-1.2.3.tgz");
 }
 
+TEST(Npm, FindsTheFileOfAPackageWithVeryManyFiles) {
+  const TemporaryFolder folder;
+  const std::string list = R"(head -c 3000000 /dev/zero | tr '\0' ' '; echo '{"path": "x"}]}]')";
+  {
+    const FakeNpm npm(kNotCached, "echo '[{\"filename\": \"scope-thing-1.2.3.tgz\", \"files\": ['; " + list);
+    EXPECT_ERROR(fetch_npm_package(kPackage, folder), InputError, "npm did not name its file");
+  }
+  const FakeNpm npm(kNotCached, "echo tarball > scope-thing-1.2.3.tgz; echo '['; " + list);
+  EXPECT_EQ(fetch_npm_package(kPackage, folder), folder / "scope-thing-1.2.3.tgz");
+}
+
 TEST(Npm, CondensesWhatWentWrong) {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::string, std::string>> cases{

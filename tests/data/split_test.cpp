@@ -24,6 +24,25 @@ TEST(Splits, OfTokensAreDisjointParts) {
   EXPECT_EQ(held_out->read(first).inputs[0][0].item<int64_t>(), 90);
 }
 
+TEST(Splits, OfValidationMayBeOneSourceAlone) {
+  const TemporaryFolder folder;
+  const auto files = write_shards(folder, counting(100), 50);
+  const DataSet data{.name = "d",
+                     .outputs = 100,
+                     .train = files,
+                     .validation = {{files[0].path, 50, "a"}, {files[1].path, 50, "b"}},
+                     .sources = {{.name = "a"}, {.name = "b"}}};
+  const std::vector<int64_t> first{0};
+  EXPECT_EQ(open_split(data, Split::validation, {.sequence_length = 4})->size(), 96);
+  const auto source = open_split(data, Split::validation, {.sequence_length = 4, .source = "b"});
+  EXPECT_EQ(source->size(), 46);
+  EXPECT_EQ(source->read(first).inputs[0][0].item<int64_t>(), 50);
+  EXPECT_ERROR(open_split(data, Split::validation, {.source = "c"}), InputError,
+               "source must be one of a, b, got c");
+  EXPECT_ERROR(open_split(data, Split::train, {.source = "a"}), InputError,
+               "'d' has no train files of one source alone, got source a");
+}
+
 TEST(Splits, SayWhatIsWrong) {
   const TemporaryFolder folder;
   DataSet data{.name = "d", .outputs = 100, .train = write_shards(folder, counting(100))};

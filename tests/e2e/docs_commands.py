@@ -162,7 +162,8 @@ def faults_of(text, facts):
             faults.append(f"no key '{word.split('=')[0]}'")
         if IN_THE_TREE.match(word) and not (ROOT / word).exists():
             faults.append(f"{word} does not exist")
-        if verb == ("data", "get") and not flag.startswith("-") and word not in facts.data:
+        is_value = before in ("--tokenizer", "--merges", "--as")
+        if verb == ("data", "get") and not flag.startswith("-") and not is_value and word not in facts.data:
             faults.append(f"no data set '{word}'")
     if verb == ("sweep",) and words and not re.match(r"status$|export$|-|.*\.toml$", words[0]):
         faults.append(f"'sweep' takes status, export or a .toml, not '{words[0]}'")
@@ -308,7 +309,7 @@ def check_this_test(facts, folder):
                         "eval runs/x --protocl paper": "no flag --protocl",
                         "train recipes/quickstart.toml --set training.step=5": "no key 'training.step'",
                         "sweep experiments/shakespeare/none.toml": "none.toml does not exist",
-                        "sweep stats experiments/shakespeare/paper.toml": "not 'stats'",
+                        "sweep stats experiments/shakespeare/methods.toml": "not 'stats'",
                         "data get shakespear": "no data set 'shakespear'"}.items():
         faults = faults_of(text, facts)
         assert len(faults) == 1 and fault in faults[0], f"{text}: {faults}"

@@ -206,6 +206,7 @@ TEST_P(StepKernelsTest, AttentionAndItsGradientsAreThoseOfLibTorch) {
     d_out.narrow(1, 0, head_size).copy_(normal({rows, head_size}, 2));
     const Tensor log_sums = at::zeros({rows}, at::kFloat), bias = normal({2 * rows}, 3, at::kFloat);
     const Tensor d_bias = at::zeros({2 * rows}, at::kFloat);
+    const Tensor sums = at::zeros({2, rows, padded(head_size)}, at::kFloat);
     Arena arena;
     arena.reserve(attention_scratch(rows, head_size, sizeof(Bfloat16)));
     AttentionTask task{.rows = rows,
@@ -223,6 +224,8 @@ TEST_P(StepKernelsTest, AttentionAndItsGradientsAreThoseOfLibTorch) {
                        .dq = data_of(d_qkv),
                        .dk = data_of(d_qkv) + head_size,
                        .dv = data_of(d_qkv) + 2 * head_size,
+                       .key_sums = floats_of(sums[0]),
+                       .value_sums = floats_of(sums[1]),
                        .d_bias = with_bias ? floats_of(d_bias) : nullptr,
                        .scratch = arena.take<char>(attention_scratch(rows, head_size, sizeof(Bfloat16)))};
     kernels().attend(task);

@@ -15,7 +15,7 @@ namespace {
 TEST(FusedAttention, PositionBiasesStandByOffsetFromTheEnd) {
   const Param bias{.name = "bias", .tensor = at::arange(20, at::kFloat).view({4, 5})};
   FusedProgram program({bias}, step_kernels_plain());
-  const FusedHeads heads{.heads = 4, .kv_heads = 4, .head_size = 8};
+  const FusedHeads heads{.query = {0, 4}, .key = {32, 4}, .value = {64, 4}, .head_size = 8};
   FusedAttention attention(program, {.heads = heads, .position_bias = bias});
   attention.set_rows(program, 32);
   attention.read_tables(program);
@@ -29,7 +29,7 @@ TEST(FusedAttention, PositionBiasesStandByOffsetFromTheEnd) {
 
 TEST(FusedRope, RotatesQueriesAndKeysAndBackAgain) {
   FusedProgram program({}, step_kernels_plain());
-  FusedHeads heads{.key_column = 32, .value_column = 64, .heads = 4, .kv_heads = 2, .head_size = 8};
+  FusedHeads heads{.query = {0, 4}, .key = {32, 2}, .value = {64, 2}, .head_size = 8};
   heads.qkv = heads.d_qkv = program.matrix(96);
   program.add(std::make_unique<FusedRope>(heads, 100.0));
   program.finish();

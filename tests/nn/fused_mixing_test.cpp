@@ -18,8 +18,11 @@ TEST(FusedMixing, TakesMeansOverTheWindowAndMaximaThatDecay) {
   const Param coefficients{.name = "c", .tensor = at::full({3}, 0.5, at::kFloat)};
   const Param decay{.name = "rho", .tensor = at::zeros({32}, at::kFloat)};
   FusedProgram program({bias, coefficients, decay}, step_kernels(ValueType::float32));
-  FusedMixingOptions options{
-      .position_bias = bias, .coefficients = coefficients, .log_decay = decay, .size = 32, .window = 2};
+  FusedMixingOptions options{.position_bias = bias,
+                             .coefficients = coefficients,
+                             .log_decay = decay,
+                             .size = 32,
+                             .sees = {.window = 2}};
   options.in.values = program.matrix(32);
   options.memory = program.matrix(32);
   options.out = program.matrix(96);

@@ -70,7 +70,7 @@ TEST(MixingModule, GoesOnFromACache) {
   for (const int64_t window : {0, 4}) {
     TransformerOptions options = quadrature();
     options.attention_window = window;
-    const Alone alone(options);
+    Alone alone(options);
     const at::Tensor x = test::normal({2, 7, 32}, 1);
     const at::Tensor whole = alone.mixing.forward(x, alone.bench.pass);
     KeyValueCache::Layer cache;
@@ -88,7 +88,7 @@ TEST(MixingModule, StaysInsideADocument) {
   Pass pass{.dtype = at::kDouble, .begins = at::zeros({1, 7}, at::kLong)};
   pass.begins.narrow(1, 4, 3).fill_(4);
   const at::Tensor together = alone.mixing.forward(x, pass);
-  const Pass plain{.dtype = at::kDouble};
+  Pass plain{.dtype = at::kDouble};
   EXPECT_LT(
       test::largest_difference(together.narrow(1, 0, 4), alone.mixing.forward(x.narrow(1, 0, 4), plain)),
       1e-12);

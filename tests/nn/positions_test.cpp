@@ -5,14 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 namespace bridle {
 namespace {
 
-TEST(VisibleTokens, AreThoseBeforeInTheWindowAndTheDocument) {
+TEST(Visibility, AreThoseBeforeInTheWindowAndTheDocument) {
   at::Tensor begins = at::zeros({2, 5}, at::kLong);
   begins[1].narrow(0, 3, 2).fill_(3);
-  const at::Tensor logits = visible_logits(5, 6, 3, begins, at::TensorOptions().dtype(at::kDouble));
+  const at::Tensor logits =
+      Visibility{.window = 3}.logits(5, 6, begins, at::TensorOptions().dtype(at::kDouble));
   ASSERT_EQ(logits.sizes(), (at::IntArrayRef{2, 1, 5, 6}));
   for (int64_t sequence = 0; sequence < 2; ++sequence)
     for (int64_t row = 0; row < 5; ++row)
@@ -21,6 +23,17 @@ TEST(VisibleTokens, AreThoseBeforeInTheWindowAndTheDocument) {
         const bool sees = j <= token && j > token - 3 && j >= begin;
         EXPECT_EQ(std::isinf(logits[sequence][0][row][j].item<double>()), !sees) << row << " " << j;
       }
+}
+
+TEST(Visibility, IsTheSameForTheKernels) {
+  const std::vector<int32_t> begins{0, 0, 0, 3, 3, 3};
+  const VisibleTokens sees = Visibility{.window = 2}.tokens(begins.data(), 2);
+  EXPECT_EQ(sees.begin(0), 0);
+  EXPECT_EQ(sees.begin(1), 3);
+  EXPECT_EQ(sees.begin(3), 3);
+  EXPECT_EQ((Visibility{.window = 2}.tokens(nullptr, 2).begin(5)), 4);
+  EXPECT_EQ((Visibility{.window = 2}.offsets(6)), 2);
+  EXPECT_EQ(Visibility{}.offsets(6), 6);
 }
 
 TEST(BiasesByDistance, ServeAllThatAreFartherWithTheLast) {

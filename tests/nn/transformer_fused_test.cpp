@@ -152,7 +152,7 @@ std::vector<Case> cases() {
   });
   add("abs, learned alpha, window, documents", 5, 100, [](TransformerOptions& o) {
     o.activation = ActivationKind::abs;
-    o.learned_alpha = true;
+    o.learned_alpha = LearnedAlpha::scalar;
     o.attention_alpha = 0.4;
     o.attention_window = 40;
     o.document_token = 7;
@@ -173,27 +173,60 @@ std::vector<Case> cases() {
     o.bias = true;
     o.drop_path = 0.4;
     o.dropout = 0.1;
-    o.learned_alpha = true;
+    o.learned_alpha = LearnedAlpha::scalar;
     o.learnable_scales = true;
     o.hidden_size = 40;
     o.num_attention_heads = 2;
     o.qk_norm = true;
+  });
+  add("vector alpha", 9, 50, [](TransformerOptions& o) { o.learned_alpha = LearnedAlpha::vector; });
+  add("vector alpha, LayerNorm, biases, dropout, learned scales, ragged", 5, 33, [](TransformerOptions& o) {
+    o.learned_alpha = LearnedAlpha::vector;
+    o.norm = NormLayer::layer_norm;
+    o.bias = true;
+    o.dropout = 0.1;
+    o.drop_path = 0.2;
+    o.learnable_scales = true;
+    o.hidden_size = 40;
+    o.num_attention_heads = 2;
+  });
+  add("LipsFormer's: plain residual, vector alpha, CenterNorm", 4, 45, [](TransformerOptions& o) {
+    o.learned_alpha = LearnedAlpha::vector;
+    o.residual = ResidualKind::plain;
+    o.norm = NormLayer::center_norm;
+    o.attention_alpha = o.mlp_alpha = 1.0 / 24.0;
+    o.drop_path = 0.3;
+  });
+  add("plain residual, scalar alpha", 3, 40, [](TransformerOptions& o) {
+    o.learned_alpha = LearnedAlpha::scalar;
+    o.residual = ResidualKind::plain;
+    o.bias = true;
   });
   const auto quadrature = [](TransformerOptions& o) {
     o.mixing = MixingKind::quadrature;
     o.positions = PositionKind::none;
     o.activation = ActivationKind::abs;
     o.activation_divisor = 1.0;
-    o.learned_alpha = true;
+    o.learned_alpha = LearnedAlpha::scalar;
     o.mlp_alpha = 0.5;
     o.memory_channels = 32;
   };
   add("quadrature with memory", 9, 100, quadrature);
+  add("quadrature, vector alpha", 2, 64, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.learned_alpha = LearnedAlpha::vector;
+  });
   add("quadrature, window, documents", 3, 200, [&](TransformerOptions& o) {
     quadrature(o);
     o.attention_window = 40;
     o.document_token = 3;
     o.position_bias_offsets = 30;
+  });
+  add("quadrature, dropout, nothing that jumps", 5, 70, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.activation = ActivationKind::gelu;
+    o.memory_channels = 0;
+    o.dropout = 0.2;
   });
   add("quadrature without memory, one sequence", 1, 45, [&](TransformerOptions& o) {
     quadrature(o);
@@ -424,7 +457,7 @@ std::vector<Field> every_field() {
       {"residual", [](O& o) { o.residual = ResidualKind::plain; }},
       {"attention_alpha", [](O& o) { o.attention_alpha = 0.5; }},
       {"mlp_alpha", [](O& o) { o.mlp_alpha = 0.3; }},
-      {"learned_alpha", [](O& o) { o.learned_alpha = true; }},
+      {"learned_alpha", [](O& o) { o.learned_alpha = LearnedAlpha::scalar; }},
       {"position_bias", [](O& o) { o.position_bias = true; }},
       {"position_bias_offsets",
        [](O& o) {

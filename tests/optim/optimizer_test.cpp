@@ -115,6 +115,21 @@ TEST(Optimizer, AdamwStepsByTheRateAndDecaysByItsShare) {
   EXPECT_FALSE(infos[1].has_update_bound());
 }
 
+// The loss falls with each of them, and most with the first: of the gradient only what turns them is followed.
+TEST(Optimizer, TurnsTheCoefficientsOfAMixture) {
+  const Param c{
+      .name = "c", .tensor = at::full({3}, std::sqrt(1.0 / 3.0), at::kFloat), .role = Role::mixing_weight};
+  Optimizer optimizer({c}, {.bias_correction = true, .adam_lr = 0.04});
+  Tensor gradient = at::full({3}, -1.0, at::kFloat);
+  gradient[0] = -1.2;
+  const Tensor before = c.tensor.clone();
+  optimizer.step_(std::vector{gradient}, 1.0, 0);
+  const Tensor moved = c.tensor.sub(before);
+  EXPECT_NEAR(moved[0].item<double>(), 0.01, 1e-5);  // a quarter of adam_lr
+  EXPECT_NEAR(moved[1].item<double>(), -0.01, 1e-5);
+  EXPECT_NEAR(moved[2].item<double>(), -0.01, 1e-5);
+}
+
 TEST(Optimizer, TakesStepsRelativeToAFactorOfEachWeight) {
   const Tensor start = test::normal({6, 4}, 1);
   const auto moved = [&](double factor) {

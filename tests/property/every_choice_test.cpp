@@ -62,6 +62,7 @@ std::vector<Case> every_choice() {
   add_transformers(all, "activation", &TransformerOptions::activation);
   add_transformers(all, "norm", &TransformerOptions::norm);
   add_transformers(all, "residual", &TransformerOptions::residual);
+  add_transformers(all, "learned alpha", &TransformerOptions::learned_alpha);
   add_transformers(all, "positions", &TransformerOptions::positions);
   add_transformers(all, "initialization", &TransformerOptions::initialization);
   for (const MixingKind value : all_values<MixingKind>()) {
@@ -83,8 +84,19 @@ std::vector<Case> every_choice() {
     change(options);
     all.push_back({fmt::format("transformer, {}", name), options});
   };
-  add("learned alpha", [](TransformerOptions& o) { o.learned_alpha = true; });
-  add("learned alpha and biases", [](TransformerOptions& o) { o.learned_alpha = o.bias = true; });
+  for (const LearnedAlpha alpha : all_values<LearnedAlpha>())
+    add(fmt::format("plain residual, learned alpha {}", word(alpha)).c_str(), [&](TransformerOptions& o) {
+      o.residual = ResidualKind::plain;
+      o.learned_alpha = alpha;
+    });
+  add("vector alpha and biases", [](TransformerOptions& o) {
+    o.learned_alpha = LearnedAlpha::vector;
+    o.bias = true;
+  });
+  add("learned alpha and biases", [](TransformerOptions& o) {
+    o.learned_alpha = LearnedAlpha::scalar;
+    o.bias = true;
+  });
   add("normalised queries and keys", [](TransformerOptions& o) {
     o.qk_norm = true;
     o.qk_norm_epsilon = 0.01;
@@ -100,7 +112,7 @@ std::vector<Case> every_choice() {
     o.positions = PositionKind::none;
     o.activation = ActivationKind::abs;
     o.activation_divisor = 1.0;
-    o.learned_alpha = true;
+    o.learned_alpha = LearnedAlpha::scalar;
   };
   add("quadrature", quadrature);
   add("quadrature with memory", [&](TransformerOptions& o) {

@@ -217,7 +217,6 @@ TEST(SecondDevice, KeepsABudgetInBfloat16) {
   options.training.steps = 4;
   options.training.precision = Precision::bfloat16;
   options.constraint.lipschitz = 40.0;
-  options.constraint.move_every = 2;
   options.device = second_device();
   const TrainSummary summary = Trainer(options, data / "run").run();
   ASSERT_TRUE(summary.bound);

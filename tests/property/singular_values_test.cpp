@@ -14,6 +14,7 @@
 #include "bridle/constraint.h"
 #include "bridle/linalg.h"
 #include "bridle/random.h"
+#include "constraint/clip_by_sign.h"
 #include "constraint/soft_cap.h"
 #include "support.h"
 
@@ -173,6 +174,9 @@ class Shard {
     const SignFormula formula(d);
     const auto cubic = [](double strength) { return OddPolynomial{1.0 + strength, -strength, 0.0}; };
     const auto soft = soft_cap_coupling(step.reach(cap / shape.unit()) / (cap / shape.unit()));
+    // The signs are asked for a little less than the cap, so that their largest error stays below it.
+    const auto excess = cap_by_sign_excess(1.25 * cap, cap, d.s.numel());
+    ASSERT_TRUE(excess) << c.name();
     const auto identity = [](double x) { return x; };
     const std::map<std::string, std::function<double(double)>> maps = {
         {"none", identity},
@@ -188,7 +192,7 @@ class Shard {
            const OddPolynomial down{1.0, -soft.alpha, 0.0}, up{1.0, soft.alpha, 0.0};
            return cap * up(down(soft.shrink * x / cap));
          }},
-        {"hard_cap", formula.cap(cap)},
+        {"hard_cap", formula.cap(cap - 1.01 * *excess)},
         {"hard_cap_polynomial", [&](double x) { return cap * hard_cap_polynomial(x / cap); }},
         {"hard_cap_svd", [&](double x) { return std::min(x, cap); }},
         {"clip", formula.clip(0.3 * cap, cap)},

@@ -122,5 +122,18 @@ TEST(ConstraintSet, ProvesThatMixturesAreInsideWhatTheCapsTakeForGranted) {
   EXPECT_TRUE(set.all_proved());
 }
 
+TEST(ConstraintSet, KeepsEveryEntryOfAVectorAlphaInside) {
+  const Param alpha{.name = "alpha", .tensor = at::full({3}, 0.5, at::kFloat), .role = Role::residual_weight};
+  ConstraintSet set({alpha}, {});
+  set.set_caps({0.0});
+  EXPECT_TRUE(set.all_proved());
+  alpha.tensor[1].fill_(-0.1);
+  EXPECT_FALSE(set.all_proved());
+  set.start_();
+  EXPECT_TRUE(set.all_proved());
+  EXPECT_EQ(alpha.tensor[1].item<float>(), 0.0F);
+  EXPECT_EQ(alpha.tensor[2].item<float>(), 0.5F);
+}
+
 }  // namespace
 }  // namespace bridle

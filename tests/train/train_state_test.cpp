@@ -17,7 +17,7 @@ TEST(TrainState, StandsAtTheFirstStep) {
   const TrainState state = state_of(test::small_run());
   EXPECT_EQ(state.step, 0);
   EXPECT_EQ(state.loader->position(), 0);
-  EXPECT_EQ(state.budget, nullptr);
+  EXPECT_FALSE(state.budget);
   EXPECT_EQ(state.pass().times, nullptr);
   EXPECT_EQ(state.model->params().size(), state.constraints->params().size());
 }
@@ -35,8 +35,8 @@ TEST(TrainState, HasTheBudgetsCaps) {
   RunOptions options = test::small_run();
   options.constraint.lipschitz = 5.0;
   const TrainState state = state_of(options);
-  ASSERT_NE(state.budget, nullptr);
-  EXPECT_EQ(state.constraints->caps(), state.budget->caps());
+  ASSERT_TRUE(state.budget);
+  EXPECT_EQ(state.constraints->caps(), state.budget->caps);
 }
 
 TEST(TrainState, ComesBackFromItsCheckpoint) {

@@ -56,7 +56,6 @@ TEST(OwnModel, ResumesBitForBit) {
     const TemporaryFolder folder;
     RunOptions options = own_run();
     options.constraint.lipschitz = budget;
-    options.constraint.move_every = 2;
     const TrainSummary whole = Trainer(options, own_parts(), folder / "whole").run();
     std::atomic<bool> stop{false};
     const TrainListener listener{.progress = [&](const TrainProgress& p) { stop = p.step == 13; }};

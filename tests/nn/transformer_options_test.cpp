@@ -1,0 +1,47 @@
+#include "nn/transformer_options.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "bridle/error.h"
+#include "file_support.h"
+
+namespace bridle {
+namespace {
+
+TransformerOptions small() { return {.vocab_size = 5, .hidden_size = 16, .max_position_embeddings = 8}; }
+
+TEST(TransformerOptions, AreFilledInWhereTheyAreZero) {
+  TransformerOptions options = small();
+  resolve_(options);
+  EXPECT_EQ(options.real_vocab_size, 5);
+  EXPECT_EQ(options.num_key_value_heads, 4);
+  EXPECT_EQ(options.intermediate_size, 64);
+  EXPECT_EQ(options.position_bias_offsets, 8);
+  EXPECT_EQ(options.attention_alpha, 1.0 / 6.0);
+  EXPECT_EQ(options.mlp_alpha, 1.0 / 6.0);
+}
+
+// Every key with a range refuses a number outside of it, by its name.
+TEST(TransformerOptions, AreRefusedOutOfTheirRanges) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  TransformerOptions base = small();
+  resolve_(base);
+  int ranges = 0;
+  for (size_t i = 0; i < transformer_settings(base).size(); ++i) {
+    TransformerOptions options = base;
+    const Setting setting = transformer_settings(options)[i];
+    if (setting.range.holds == nullptr) continue;
+    ++ranges;
+    if (auto* const* whole = std::get_if<int64_t*>(&setting.place)) **whole = -1;
+    if (auto* const* number = std::get_if<double*>(&setting.place)) **number = infinity;
+    EXPECT_ERROR(resolve_(options), InputError, setting.key + " must be " + setting.range.words);
+  }
+  EXPECT_EQ(ranges, 24);
+}
+
+TEST(TransformerOptions, AreAllKnownToTheFusedPass) { EXPECT_EQ(unfused_key(small()), ""); }
+
+}  // namespace
+}  // namespace bridle

@@ -1,0 +1,26 @@
+// Networks with quadrature mixing that try its bound hard, and a twin of the bound in plain double that can be given mistakes on
+// purpose: statements 7, 11 and 12 of docs/theory/modules.md, as certify_support.h does it for attention.
+#pragma once
+
+#include "certify_support.h"
+
+namespace bridle::test {
+
+// Kinds take turns. Random weights: orthogonal, trained_like. Built so that the bound, or the part of it that a mistake leaves out,
+// is nearly reached: aligned (all blocks of M say the same, and every head reads the token itself), different_tokens (every head
+// reads another token and writes coordinates of its own), memory (every channel has its maximum at another token).
+constexpr int kTrunkKinds = 5;
+Network trunk_network(int number);
+
+enum class TrunkMistake {
+  none,
+  block_norms,      // the largest norm of a block of M in the place of M's
+  no_coefficients,  // |c| left out
+  largest_weight,   // max|c| in the place of |c|
+  spectral_memory,  // the largest singular value of u in the place of its Frobenius norm
+  no_memory,        // the maximum taken to have stretch 1, whatever its rows
+};
+
+double twin_bound(const Network& network, TrunkMistake mistake);
+
+}  // namespace bridle::test
