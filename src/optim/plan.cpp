@@ -43,7 +43,12 @@ bool is_supported(at::ScalarType dtype) {
   return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16;
 }
 
-constexpr double kMixtureShare = 0.25;  // of adam_lr
+// Shares of adam_lr. A mixture's weights live in [0, 1]: at the full rate a branch would be shut before it has learned anything.
+// A memory's rows have entries of RMS 1, which the full rate would move too slowly to be of use before the branch is shut.
+double lr_share(Role role) {
+  if (role == Role::residual_weight || role == Role::mixing_weight) return 0.25;
+  return role == Role::memory ? 10.0 : 1.0;
+}
 
 bool uses_adamw(const OptimizerOptions& options) { return options.method == OptimizerMethod::adamw; }
 
@@ -76,9 +81,7 @@ Plan plan_with(UpdateRule rule, double own_lr, double share, const OptimizerOpti
 
 Plan plan_rest(const Param& param, const OptimizerOptions& options) {
   const bool plain_adamw = uses_adamw(options) && !options.mass.use;
-  // Weights of a mixture live in [0, 1]: at the rate of the others a branch would be shut before it has learned anything.
-  const bool is_mixture = param.role == Role::residual_weight || param.role == Role::mixing_weight;
-  const double rate = (is_mixture ? kMixtureShare : 1.0) * options.adam_lr;
+  const double rate = lr_share(param.role) * options.adam_lr;
   if (!plain_adamw) return {.update_rate = rate, .decay_rate = rate};
   return {.update_rate = options.lr,
           .decay_rate = options.lr,

@@ -69,14 +69,17 @@ bool ConstraintSet::mixtures_hold() const {
   });
 }
 
-// Makes it so.
+// Makes it so. Coefficients are also lengthened to 1: a mixture that is shorter would waste what the bound allows. One of (nearly)
+// zeros has no direction, and stays.
 void ConstraintSet::keep_mixtures_() {
   const auto norms = measured_norms();
   for (const Param& param : params_) {
     if (param.role == Role::residual_weight) param.tensor.detach().clamp_(0.0, 1.0);
     if (param.role != Role::mixing_weight) continue;
-    for (double room = 1e-6; norms->euclidean(param) > UpperBound(1.0); room *= 4.0)
-      param.tensor.detach().div_(norms->euclidean(param).to_double() * (1.0 + room));
+    double length = norms->euclidean(param).to_double();
+    if (length > 1e-6 && length < 1.0 - 4e-6) param.tensor.detach().div_(length * (1.0 + 1e-6));
+    for (double room = 1e-6; (length = norms->euclidean(param).to_double()) > 1.0; room *= 4.0)
+      param.tensor.detach().div_(length * (1.0 + room));
   }
 }
 

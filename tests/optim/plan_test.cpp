@@ -43,6 +43,13 @@ TEST(Plan, MuonTakesMatricesRowsAreNormalizedAndTheRestIsAdams) {
   }
 }
 
+TEST(Plan, MixturesStepSlowlyAndMemoriesFast) {
+  const OptimizerOptions options{.lr = 2.0, .adam_lr = 0.25};
+  for (const Role role : {Role::residual_weight, Role::mixing_weight})
+    expect_plan(plan_steps(weight(role), 1.0, options), UpdateRule::adam, 0.0625, 0.0625, 0.0);
+  expect_plan(plan_steps(weight(Role::memory), 1.0, options), UpdateRule::adam, 2.5, 2.5, 0.0);
+}
+
 TEST(Plan, TheUpdateBoundIsThatOfTheChosenCoefficients) {
   const Plan plan = plan_steps(weight(Role::value), 1.0, {.ns_coefficients = Coefficients::classic});
   EXPECT_EQ(plan.update_bound, update_bound(Coefficients::classic));

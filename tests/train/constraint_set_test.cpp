@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "nn_support.h"
@@ -115,11 +117,24 @@ TEST(ConstraintSet, ProvesThatMixturesAreInsideWhatTheCapsTakeForGranted) {
   EXPECT_FALSE(set.all_proved());
   set.start_();
   EXPECT_TRUE(set.all_proved());
+  EXPECT_NEAR(coefficients.tensor.norm().item<double>(), 1.0, 1e-5);
   alpha.tensor.fill_(1.5);
   EXPECT_FALSE(set.all_proved());
   set.start_();
   EXPECT_EQ(alpha.tensor.item<float>(), 1.0F);
   EXPECT_TRUE(set.all_proved());
+}
+
+TEST(ConstraintSet, LengthensMixturesToWhatTheBoundAllows) {
+  const Param coefficients{
+      .name = "c", .tensor = at::tensor({0.3F, -0.4F, 0.0F}), .role = Role::mixing_weight};
+  const Param shut{.name = "shut", .tensor = at::zeros({2}, at::kFloat), .role = Role::mixing_weight};
+  ConstraintSet set({coefficients, shut}, {});
+  set.set_caps({0.0, 0.0});
+  set.start_();
+  EXPECT_TRUE(set.all_proved());
+  EXPECT_TRUE(coefficients.tensor.allclose(at::tensor({0.6F, -0.8F, 0.0F}), 1e-5, 1e-5));
+  EXPECT_TRUE(shut.tensor.equal(at::zeros({2}, at::kFloat)));
 }
 
 TEST(ConstraintSet, KeepsEveryEntryOfAVectorAlphaInside) {
