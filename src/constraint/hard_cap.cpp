@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "constraint/cap_by_gram.h"
 #include "constraint/cap_units.h"
 #include "constraint/clip_by_sign.h"
 #include "constraint/guarantee.h"
@@ -12,12 +13,6 @@
 namespace bridle {
 namespace {
 
-// What the signs are asked for, so that they do not end above the cap: their largest error below it.
-double sign_target(double reach, double cap, int64_t n) {
-  const auto excess = cap_by_sign_excess(reach, cap, n);
-  return excess ? cap - 1.01 * *excess : cap;
-}
-
 class HardCap : public Constraint {
  public:
   explicit HardCap(const ConstraintOptions& options) : products_(options.product_dtype) {}
@@ -25,17 +20,18 @@ class HardCap : public Constraint {
   double product_share(double /*reach*/) const override { return 1.0; }
   std::optional<at::ScalarType> product_dtype() const override { return products_; }
   ProductFlop product_flop(const Tensor& blocks) const override {
-    return sign_flop(blocks, 1, products_.value_or(blocks.scalar_type()));
+    return multiplies_in(blocks.scalar_type())
+               ? gram_cap_flop(blocks)
+               : sign_flop(blocks, 1, products_.value_or(blocks.scalar_type()));
   }
   bool needs_update_bound() const override { return true; }
   Guarantee promise(const Param& param, double sigma_max, const StepInfo& step) const override {
     if (!step.has_update_bound()) return no_guarantee("the update's norm is not known");
     const Tensor blocks = param.block_view();
-    const int64_t n = std::min(blocks.size(1), blocks.size(2));
     const auto norm = invariant_norm(sigma_max, [&](double s) {
-      const double reach = step.reach(s), target = sign_target(reach, sigma_max, n);
-      const auto excess = cap_by_sign_excess(reach, target, n);
-      return excess ? target + *excess : 2.0 * s;
+      const double reach = step.reach(s), target = target_of(blocks, reach, sigma_max);
+      const auto above = excess(blocks, reach, target);
+      return above ? target + *above : 2.0 * s;
     });
     if (!norm) return no_guarantee("the step is so large that the signs do not converge");
     return {norm, "the cap, which the sign polynomial's largest error keeps below"};
@@ -43,11 +39,33 @@ class HardCap : public Constraint {
 
  protected:
   Tensor project(const Task& task) override {
-    const int64_t n = std::min(task.weight.size(-2), task.weight.size(-1));
-    return cap_by_sign(task.weight, sign_target(task.reach, task.cap, n), products_);
+    const double target = target_of(task.weight, task.reach, task.cap);
+    if (takes_gram(task.weight, task.reach, target)) {
+      if (auto capped = cap_by_gram(task.weight, target, task.reach)) return *std::move(capped);
+    }
+    return cap_by_sign(task.weight, target, products_);
   }
 
  private:
+  static int64_t side(const Tensor& blocks) { return std::min(blocks.size(-2), blocks.size(-1)); }
+  bool multiplies_in(at::ScalarType dtype) const { return products_.value_or(dtype) == dtype; }
+
+  // The Gram matrix of a weight that a step takes a little above the cap; bfloat16 would lose what is above.
+  bool takes_gram(const Tensor& blocks, double reach, double cap) const {
+    return multiplies_in(blocks.scalar_type()) && cap_by_gram_excess(reach, cap, side(blocks));
+  }
+
+  std::optional<double> excess(const Tensor& blocks, double reach, double cap) const {
+    return takes_gram(blocks, reach, cap) ? cap_by_gram_excess(reach, cap, side(blocks))
+                                          : cap_by_sign_excess(reach, cap, side(blocks));
+  }
+
+  // What the signs are asked for, so that they do not end above the cap: their largest error below it.
+  double target_of(const Tensor& blocks, double reach, double cap) const {
+    const auto above = excess(blocks, reach, cap);
+    return above ? cap - 1.01 * *above : cap;
+  }
+
   std::optional<at::ScalarType> products_;
 };
 

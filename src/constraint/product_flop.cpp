@@ -36,4 +36,14 @@ ProductFlop sign_flop(const Tensor& blocks, int thresholds, at::ScalarType produ
   return flop;
 }
 
+ProductFlop gram_cap_flop(const Tensor& blocks) {
+  const std::vector<OddPolynomial> sign(8, {2.0, 1.0, 1.0});
+  const int64_t side = std::min(blocks.size(1), blocks.size(2));
+  const Tensor square = at::empty({blocks.size(0), side, side}, at::kMeta);
+  const BlockSides sides(blocks);
+  ProductFlop flop = polynomial_flop(square, sign, blocks.scalar_type());
+  flop += {.all = 2.0 * sides.wide() + 5.0 * sides.small(), .bfloat16 = 0.0};
+  return flop;
+}
+
 }  // namespace bridle

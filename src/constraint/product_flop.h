@@ -25,4 +25,7 @@ ProductFlop polynomial_flop(const Tensor& blocks, std::span<const OddPolynomial>
 // Of cap_by_sign (one threshold) and clip_by_sign (two).
 ProductFlop sign_flop(const Tensor& blocks, int thresholds, at::ScalarType products);
 
+// Of cap_by_gram, in the weight's own precision; its series counted as four products.
+ProductFlop gram_cap_flop(const Tensor& blocks);
+
 }  // namespace bridle
