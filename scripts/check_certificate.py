@@ -18,6 +18,7 @@ from fractions import Fraction
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for small factorisations threads cost more than they bring
+sys.dont_write_bytecode = True  # a checker writes nothing
 try:
     import numpy as np
     from certificate_files import (Matrices, Refused, Unreadable, check_fields, check_shares, need, number,

@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""check_certificate.py itself: its arithmetic is never too small and hardly too large, and it opens every file once."""
+"""check_certificate.py itself: its arithmetic is never too small and hardly too large, it opens every file once, says
+in one line what it needs, and stays short."""
 import decimal
 import math
+import pathlib
 import random
+import shutil
+import subprocess
 import sys
+import tempfile
 from decimal import Decimal
 from fractions import Fraction
 
@@ -12,6 +17,7 @@ import numpy as np
 from corpus import HERE, NAMES, load_checker
 
 CHECKER = load_checker()
+SCRIPT = pathlib.Path(CHECKER.__file__)
 SLACK = 1 + Fraction(1, 10 ** 798)
 
 
@@ -73,6 +79,46 @@ def check_opens():
     assert opened == [str(folder / name) for name in sorted(NAMES)], opened
 
 
+def run_alone(script, *arguments, options=()):
+    """In a process of its own: exit code, output, errors."""
+    command = [sys.executable, *options, str(script), *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def check_what_is_missing():
+    """Without NumPy, which `python -S` does not find, or without the other file: one line, and exit code 1."""
+    certificate = HERE / "bases" / "transformer" / NAMES[0]
+    code, out, errors = run_alone(SCRIPT, certificate, options=["-I"])
+    assert (code, out.split()[0], errors) == (0, "valid", ""), (code, out, errors)
+    with tempfile.TemporaryDirectory() as place:
+        alone = shutil.copy(SCRIPT, place)
+        for script, options, what in (SCRIPT, ["-I", "-S"], "'numpy'"), (alone, ["-I"], "'certificate_files'"):
+            code, out, errors = run_alone(script, certificate, options=options)
+            assert (code, out, errors.count("\n")) == (1, "", 1), (code, out, errors)
+            assert "check_certificate.py needs NumPy" in errors and what in errors, errors
+
+
+def check_exit_codes():
+    certificate = HERE / "bases" / "transformer" / NAMES[0]
+    for arguments, code, text in (([certificate], 0, "valid\n"), ([], 2, "usage"), ([certificate, "x"], 2, "usage"),
+                                  ([certificate, "--model", HERE / "bases" / "transformer"], 0, "valid\n"),
+                                  ([certificate, "--model", HERE / "bases" / "mlp_relu"], 3, "fails"),
+                                  ([certificate, "--model", HERE], 1, "config.json"),
+                                  ([HERE / "none.json"], 1, "none.json")):
+        got, out, errors = run_alone(SCRIPT, *arguments)
+        assert got == code and text in out + errors and "Traceback" not in errors, (arguments, got, out, errors)
+
+
+def check_length():
+    """It is read before it is believed."""
+    lines = SCRIPT.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 450, f"{len(lines)} lines"
+    for path in SCRIPT, SCRIPT.with_name("certificate_files.py"):
+        for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            assert len(line) <= 110, f"{path.name}:{i} has {len(line)} columns"
+
+
 def main():
     dice = random.Random(1)
     for _ in range(5000):
@@ -80,6 +126,9 @@ def main():
     check_exact_results()
     check_huge_numbers()
     check_opens()
+    check_what_is_missing()
+    check_exit_codes()
+    check_length()
     print("check_certificate.py: passed")
 
 
