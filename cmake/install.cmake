@@ -3,6 +3,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS bridle EXPORT bridle_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS bridle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/bridle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(PROGRAMS scripts/check_certificate.py DESTINATION ${CMAKE_INSTALL_DATADIR}/bridle)
+install(FILES scripts/certificate_files.py DESTINATION ${CMAKE_INSTALL_DATADIR}/bridle)
 install(EXPORT bridle_targets NAMESPACE bridle:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bridle)
 configure_package_config_file(cmake/bridleConfig.cmake.in bridleConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bridle)

@@ -1,7 +1,15 @@
 #!/usr/bin/env python3
-"""check_certificate.py itself: its arithmetic is never too small and hardly too large, and it opens every file once."""
+"""check_certificate.py itself: its arithmetic is never too small and hardly too large, it opens every file once, says
+in one line what it needs, and stays short."""
+import decimal
+import math
+import pathlib
 import random
+import shutil
+import subprocess
 import sys
+import tempfile
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -9,33 +17,57 @@ import numpy as np
 from corpus import HERE, NAMES, load_checker
 
 CHECKER = load_checker()
-Up = CHECKER.Up
-
-
-def value_of(x):
-    return Fraction(x.mantissa) * Fraction(2) ** x.exponent
+SCRIPT = pathlib.Path(CHECKER.__file__)
+SLACK = 1 + Fraction(1, 10 ** 798)
 
 
 def random_number(dice):
-    kinds = (lambda: Up(dice.getrandbits(dice.choice((1, 5, 53, 100))), dice.randint(-400, 400)),
-             lambda: Up.of(dice.random() * 10.0 ** dice.randint(-300, 300)),
-             lambda: Up(dice.choice((0, 1, 2, 3))),
-             lambda: Up(1 << dice.randint(0, 99), dice.randint(-5, 5)))
+    """Doubles of all sizes, integers, and numbers with all the digits that there are."""
+    kinds = (lambda: CHECKER.size_of(-dice.random() * 10.0 ** dice.randint(-300, 300)),
+             lambda: CHECKER.size_of(dice.choice((5e-324, 2.0 ** -1022, 1.7976931348623157e308))),
+             lambda: Decimal(dice.choice((0, 1, 2, 3, 4, 2 ** dice.randint(0, 60)))),
+             lambda: Decimal(2) ** dice.randint(-60, 60),
+             lambda: Decimal((0, [dice.randrange(10) for _ in range(800)], dice.randint(-1200, 400))))
     return dice.choice(kinds)()
 
 
 def check_operations(a, b):
-    exact_a, exact_b, slack = value_of(a), value_of(b), 1 + Fraction(1, 2 ** 97)
-    assert (a >= b) == (exact_a >= exact_b)
-    assert exact_a + exact_b <= value_of(a + b) <= (exact_a + exact_b) * slack
-    assert exact_a * exact_b <= value_of(a * b) <= exact_a * exact_b * slack
-    assert exact_a <= value_of(a.root()) ** 2 <= exact_a * slack
+    exact_a, exact_b = Fraction(a), Fraction(b)
+    assert exact_a + exact_b <= Fraction(a + b) <= (exact_a + exact_b) * SLACK
+    assert exact_a * exact_b <= Fraction(a * b) <= exact_a * exact_b * SLACK
+    assert exact_a * exact_a <= Fraction(CHECKER.square(a)) <= exact_a * exact_a * SLACK
+    assert exact_a <= Fraction(CHECKER.root(a)) ** 2 <= exact_a * SLACK
     if exact_b:
-        assert exact_a / exact_b <= value_of(a / b) <= exact_a / exact_b * slack
+        assert exact_a / exact_b <= Fraction(a / b) <= exact_a / exact_b * SLACK
     if exact_a <= Fraction(CHECKER.LARGEST_FLOAT32):
         above = CHECKER.float32_above(a)
         assert above >= exact_a
         assert above == 0 or Fraction(float(np.nextafter(np.float32(above), np.float32(0)))) < exact_a
+
+
+def check_exact_results():
+    """What a certificate may state to the last digit: nothing is added to an exact result."""
+    x = CHECKER.size_of(1 / 3)
+    assert x * 1 == x + 0 == x / 1 == 1 / 3
+    for root in (0, 1, 3, 2.0 ** -30, 1e15 + 1):
+        assert CHECKER.root(Decimal(root) * Decimal(root)) == root
+
+
+def check_huge_numbers():
+    """A network of 64 layers whose activations square in each; logarithms of what no double holds."""
+    x = CHECKER.size_of(1e10)
+    for _ in range(50):
+        x = CHECKER.square(x)
+    assert abs(CHECKER.log10(x) / (10 * 2 ** 50) - 1) < 1e-15
+    assert abs(CHECKER.log10(1 / x) / (-10 * 2 ** 50) - 1) < 1e-15
+    assert CHECKER.log10(Decimal(0)) == -math.inf
+    assert x + 1 > x and CHECKER.root(x + 1) > CHECKER.root(x)
+    try:
+        for _ in range(64):
+            x = CHECKER.square(x)
+        raise AssertionError("the largest number must be refused")
+    except decimal.Overflow:
+        pass
 
 
 def check_opens():
@@ -47,11 +79,56 @@ def check_opens():
     assert opened == [str(folder / name) for name in sorted(NAMES)], opened
 
 
+def run_alone(script, *arguments, options=()):
+    """In a process of its own: exit code, output, errors."""
+    command = [sys.executable, *options, str(script), *map(str, arguments)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def check_what_is_missing():
+    """Without NumPy, which `python -S` does not find, or without the other file: one line, and exit code 1."""
+    certificate = HERE / "bases" / "transformer" / NAMES[0]
+    code, out, errors = run_alone(SCRIPT, certificate, options=["-I"])
+    assert (code, out.split()[0], errors) == (0, "valid", ""), (code, out, errors)
+    with tempfile.TemporaryDirectory() as place:
+        alone = shutil.copy(SCRIPT, place)
+        for script, options, what in (SCRIPT, ["-I", "-S"], "'numpy'"), (alone, ["-I"], "'certificate_files'"):
+            code, out, errors = run_alone(script, certificate, options=options)
+            assert (code, out, errors.count("\n")) == (1, "", 1), (code, out, errors)
+            assert "check_certificate.py needs NumPy" in errors and what in errors, errors
+
+
+def check_exit_codes():
+    certificate = HERE / "bases" / "transformer" / NAMES[0]
+    for arguments, code, text in (([certificate], 0, "valid\n"), ([], 2, "usage"), ([certificate, "x"], 2, "usage"),
+                                  ([certificate, "--model", HERE / "bases" / "transformer"], 0, "valid\n"),
+                                  ([certificate, "--model", HERE / "bases" / "mlp_relu"], 3, "fails"),
+                                  ([certificate, "--model", HERE], 1, "config.json"),
+                                  ([HERE / "none.json"], 1, "none.json")):
+        got, out, errors = run_alone(SCRIPT, *arguments)
+        assert got == code and text in out + errors and "Traceback" not in errors, (arguments, got, out, errors)
+
+
+def check_length():
+    """It is read before it is believed."""
+    lines = SCRIPT.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 450, f"{len(lines)} lines"
+    for path in SCRIPT, SCRIPT.with_name("certificate_files.py"):
+        for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            assert len(line) <= 110, f"{path.name}:{i} has {len(line)} columns"
+
+
 def main():
     dice = random.Random(1)
-    for _ in range(20000):
+    for _ in range(5000):
         check_operations(random_number(dice), random_number(dice))
+    check_exact_results()
+    check_huge_numbers()
     check_opens()
+    check_what_is_missing()
+    check_exit_codes()
+    check_length()
     print("check_certificate.py: passed")
 
 

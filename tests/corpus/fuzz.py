@@ -29,8 +29,11 @@ LITERALS = ["0", "-0", "-0.0", "1", "1.0", "-1", "1e0", "1e400", "-1e400", "1e-4
             "3.5e38"]
 SPACES = [b" ", b"\n", b"\t", b"\r", b"\x0b", b"\x0c", b"\0", b"\xc2\xa0", b"\xef\xbb\xbf", b"\x1f"]
 CONFIG_VALUES = {
-    "hidden_act": ["gelu", "gelu_tanh", "relu", "maxmin", "tanh"], 
-    "norm": ["none", "tanh", "rms_norm", "layer_norm"],
+    "hidden_act": ["gelu", "gelu_tanh", "relu", "maxmin", "abs", "relu_squared", "tanh"],
+    "norm": ["none", "tanh", "rms_norm", "layer_norm", "center_norm"], "norm_gain": [True, False, 1],
+    "qk_norm": [True, False, 0], "qk_norm_epsilon": [0, 0.02, 1e-6, 1, -1], "logit_soft_cap": [0, 1, 30.0, -1],
+    "attention_window": [0, 1, 2, 16777216, 16777217, -1], "document_token": [-1, 0, 4, 5, -2],
+    "drop_path": [0, 0.5, 1, -0.1], "mixing": ["attention", "quadrature", "x"], "memory_channels": [0, 32, 64, 16],
     "positions": ["rope", "learned", "none"], "residual": ["convex", "plain"],
     "initialization": ["orthogonal", "normal", "x"],
     "softmax_scale": [1, -1.0, 0.5, 2.0, 0], "attention_output_scale": [0.1, 0.3, 0.5, -0.2],
@@ -47,8 +50,8 @@ CONFIG_VALUES = {
     "logit_bias": [True, False], "learnable_scales": [True, False], "position_bias": [True, False],
     "torch_dtype": ["x", 1], "architectures": [[], ["x"], [1]], "bridle_version": ["0", 0],
     "transformers_version": ["", None],
-    "layer_sizes": [[3, 5, 2], [3, 2], [2, 4, 2, 3], [3, 5]], 
-    "mlp_activation": ["relu", "maxmin", "gelu", "gelu_tanh", "tanh"],
+    "layer_sizes": [[3, 5, 2], [3, 2], [2, 4, 2, 3], [3, 5]],
+    "mlp_activation": ["relu", "maxmin", "gelu", "gelu_tanh", "abs", "relu_squared", "tanh"],
     "input_bound": [0.5, 1, 2, 0.25], "model_type": ["bridle", "bridle_mlp", "x"], "note": [1]}
 
 

@@ -39,7 +39,8 @@ FEW = {"attack": {"--images": "8", "--steps": "2", "--restarts": "1", "--queries
        "sample": {"--tokens": "20"}}
 
 # Runs that a page speaks of and does not train: the test trains them. Any other must come from the page itself.
-RUNS = {"runs/robust": "recipes/cifar_mlp_robust_soft_cap.toml",
+RUNS = {"runs/shakespeare_budget": "recipes/shakespeare_budget.toml",
+        "runs/robust": "recipes/cifar_mlp_robust_soft_cap.toml",
         "runs/sweeps/cifar_certified/runs/KEY": "recipes/cifar_mlp_certified.toml"}
 
 
