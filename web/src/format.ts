@@ -8,6 +8,14 @@ export function numberText(value: number | null | undefined, digits = 4): string
   return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 1);
 }
 
+// Of a tick: powers of ten that are long to write as such, all else as a number.
+export function powerText(value: number): string {
+  const exponent = Math.round(Math.log10(value));
+  const isPower = Math.abs(value / 10 ** exponent - 1) < 1e-9;
+  if (!isPower || Math.abs(exponent) < 4) return numberText(Number(value.toPrecision(6)));
+  return `10${String(exponent).replace(/./g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]!)}`;
+}
+
 export const percentText = (share: number | null | undefined): string =>
   share === null || share === undefined || Number.isNaN(share) ? "—" : `${(100 * share).toFixed(2)} %`;
 
