@@ -89,6 +89,15 @@ function numbers(store: Store): Table {
   };
 }
 
+// The bounds that evaluations proved.
+function proved(store: Store): Table {
+  const rows = store.shown().flatMap((run) => {
+    const { step = [], value = [] } = run.series.log10_lipschitz ?? {};
+    return step.map((at, i) => [run.name, numberText(at), boundText(value[i])]);
+  });
+  return { head: ["run", "step", "bound"], rows };
+}
+
 export function bound(store: Store): HTMLElement | null {
   const has = store.data.runs.some((run) => run.certificate || run.series.log10_lipschitz || run.series.bound_of_caps);
   if (!has) return null;
@@ -97,6 +106,7 @@ export function bound(store: Store): HTMLElement | null {
       title: "Bound over training",
       note: "Dots: proved from the weights at an evaluation. Fine dashes: of the caps in force. Dotted across: the budget.",
       draw: (width) => overTraining(store, width),
+      numbers: () => proved(store),
     }),
     chart(store, {
       title: "Upper bound and observed stretch",

@@ -23,8 +23,9 @@ const attackLines = (store: Store, run: Run): Line[] => run.attack ? [
   { ...store.named(run), label: "certified", dash: "5 3", dots: true, points: run.attack.points.map((p) => at(p.epsilon, p.certifiedAccuracy)) },
 ] : [];
 
-const shared = (width: number, yLabel: string) =>
-  ({ width, xLabel: "size of the perturbation, ε", yLabel, yPercent: true, from0: true, valueText: (value: number) => percentText(value) });
+// Of predictions every ε is positive, and they span decades.
+const shared = (width: number, yLabel: string, logX = false) =>
+  ({ width, logX, xLabel: "size of the perturbation, ε", yLabel, yPercent: true, from0: true, valueText: (value: number) => percentText(value) });
 
 function predictionNumbers(store: Store): Table {
   const rows = store.shown().flatMap((run) => (run.predictions?.shares ?? []).map((share) =>
@@ -56,13 +57,14 @@ export function certified(store: Store): HTMLElement | null {
       predicts && chart(store, {
         title: "Predictions that cannot change",
         note: "Solid: of the network in exact arithmetic. Dashed: of what is computed in float32; dotted: in bfloat16.",
-        draw: (width) => linesChart(store.shown().flatMap((run) => predictionLines(store, run, "certified")), shared(width, "share of predictions")),
+        draw: (width) => linesChart(store.shown().flatMap((run) => predictionLines(store, run, "certified")), shared(width, "share of predictions", true)),
         numbers: () => predictionNumbers(store),
       }),
       predicts && chart(store, {
         title: "Certified accuracy",
         note: "The share that is right and cannot change.",
-        draw: (width) => linesChart(store.shown().flatMap((run) => predictionLines(store, run, "certifiedAccuracy")), shared(width, "certified accuracy")),
+        numbers: () => predictionNumbers(store),
+        draw: (width) => linesChart(store.shown().flatMap((run) => predictionLines(store, run, "certifiedAccuracy")), shared(width, "certified accuracy", true)),
       }),
       attacked && chart(store, {
         title: "Accuracy under attack",

@@ -76,5 +76,6 @@ export function curves(store: Store): HTMLElement {
       draw: (width) => linesChart(store.shown().map((run): Line =>
         ({ ...store.named(run), points: points(run, run.series.learning_rate, store.view.axis) })),
         { ...common(width), yLabel: "learning rate", from0: true, height: 220 }),
+      numbers: () => lastOf(store, ["learning_rate"]),
     })));
 }

@@ -5,7 +5,7 @@ export function numberText(value: number | null | undefined, digits = 4): string
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   if (Number.isInteger(value) && Math.abs(value) < 1e7) return value.toLocaleString("en-US");
   const size = Math.abs(value);
-  return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 1);
+  return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 1).replace(/\.?0+e/, "e");
 }
 
 // Of a tick: powers of ten that are long to write as such, all else as a number.

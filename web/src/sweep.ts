@@ -2,8 +2,8 @@
 import { chart } from "./chart";
 import { ink, tellApart, type Ink } from "./colors";
 import type { Cell, Sweep } from "./data";
-import { h, section, select } from "./dom";
-import { filterOf, frontier } from "./filter";
+import { checkbox, h, section, select } from "./dom";
+import { fences, filterOf, frontier } from "./filter";
 import { naturally, numberText } from "./format";
 import type { LegendEntry } from "./legend";
 import { linesChart, narrow, type Line } from "./lines";
@@ -17,6 +17,7 @@ interface Choice {
   y: string;
   color: string;
   filter: string;
+  all: boolean; // runs beyond the fences of loss or bound too
 }
 
 export class SweepView {
@@ -29,6 +30,7 @@ export class SweepView {
       y: has("loss") ? "loss" : (numbers[0] ?? ""),
       color: has("group") ? "group" : (sweep.columns.find((column) => column.setting)?.name ?? ""),
       filter: "",
+      all: false,
     };
   }
 
@@ -87,7 +89,7 @@ function groupsOf(view: SweepView): { name: string; ink: Ink }[] {
 const isFrontier = ({ choice }: SweepView): boolean => choice.y.includes("loss") && choice.x.includes("bound");
 
 function linesOf(view: SweepView): Line[] {
-  const dots = dotsOf(view);
+  const dots = near(view, dotsOf(view));
   const groups = groupsOf(view);
   const known = new Set(groups.map(({ name }) => name));
   const cloud = (own: Dot[]) => ({ points: own, titles: own.map((dot) => dot.title), noLine: true, dots: true, radius: 3 });
@@ -100,6 +102,18 @@ function linesOf(view: SweepView): Line[] {
         { ...group, ...cloud(own), dotOpacity: 0.55 }];
     }),
   ];
+}
+
+// What is drawn: all, or what lies within the fences on both axes as they are drawn.
+function near(view: SweepView, dots: Dot[]): Dot[] {
+  if (view.choice.all || dots.length < 8) return dots;
+  const keeps = (name: string, value: (dot: Dot) => number) => {
+    const placed = scaleOf(view, name).log ? (dot: Dot) => Math.log10(value(dot)) : value;
+    const [low, high] = fences(dots.map(placed));
+    return (dot: Dot) => placed(dot) >= low && placed(dot) <= high;
+  };
+  const [keepsX, keepsY] = [keeps(view.choice.x, (dot) => dot.x), keeps(view.choice.y, (dot) => dot.y)];
+  return dots.filter((dot) => keepsX(dot) && keepsY(dot));
 }
 
 function draw(view: SweepView, width: number): SVGSVGElement | null {
@@ -125,15 +139,21 @@ function controls(view: SweepView): HTMLElement {
     select("x", names((number) => number), view.choice.x, (x) => view.choose({ x })),
     select("y", names((number) => number), view.choice.y, (y) => view.choose({ y })),
     select("colour", names(() => true), view.choice.color, (color) => view.choose({ color })),
-    h("label", { class: "control wide" }, "filter", filter));
+    h("label", { class: "control wide" }, "filter", filter),
+    checkbox("far-out runs too", view.choice.all, (all) => view.choose({ all })));
+}
+
+function countOf(view: SweepView): string {
+  const dots = dotsOf(view);
+  const left = dots.length - near(view, dots).length;
+  return `${view.rows().length} of ${view.sweep.rows.length} runs${left ? `; ${left} lie far out and are not drawn` : ""}`;
 }
 
 export function sweepSection(store: Store, sweep: Sweep): HTMLElement {
   const view = new SweepView(store, sweep);
   return section(`Sweep: ${sweep.name}`,
     controls(view),
-    h("p", { class: "count", role: "status" }, store.part(() => document.createTextNode(
-      `${view.rows().length} of ${sweep.rows.length} runs`))),
+    h("p", { class: "count", role: "status" }, store.part(() => document.createTextNode(countOf(view)))),
     chart(store, {
       title: `Frontier: ${sweep.name}`,
       note: "Each dot is a run. Lines join the runs that no other of their colour beats in both loss and bound.",
@@ -142,7 +162,7 @@ export function sweepSection(store: Store, sweep: Sweep): HTMLElement {
     }),
     chart(store, {
       title: `Settings side by side: ${sweep.name}`,
-      note: "A line is a run, from setting to setting to how it ended; the darkest have the lowest loss.",
+      note: "A line is a run, from setting to setting to how it ended; the strongest have the lowest loss. A dash below an axis: it has no such setting. Point at a line to see its run.",
       draw: (width) => parallel(view, width),
       legend: () => [],
     }),
