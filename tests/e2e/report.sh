@@ -83,6 +83,9 @@ LD_LIBRARY_PATH=$(dirname "$bridle") expect 1 "the page is not built" alone/brid
 
 node "$web/tests/report.e2e.mjs" page "${3:-}"
 
+# A long run.
+mkdir long && node "$web/tests/long.e2e.mjs" "$bridle" "$work/long"
+
 # Live, in the terminal's other window.
 mkdir live && cp -r "$hostile" live/a
 node "$web/tests/live.e2e.mjs" "$bridle" "$work/live"

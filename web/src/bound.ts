@@ -24,14 +24,14 @@ function logarithms(run: Run): { series: Series; label: string; dots: boolean }[
 
 function overTraining(store: Store, width: number): SVGSVGElement | null {
   const lines = store.shown().flatMap((run): Line[] => logarithms(run).map(({ series, label, dots }) =>
-    ({ run, points: points(run, series, store.view.axis), label, dots, dash: dots ? undefined : "2 2" })));
+    ({ ...store.named(run), points: points(run, series, store.view.axis), label, dots, dash: dots ? undefined : "2 2" })));
   const asNumbers = lines.every((line) => line.points.every((point) => !(point.y > largest)));
   const drawn = asNumbers ? lines.map((line) => ({ ...line, points: line.points.map((p) => ({ ...p, y: 10 ** p.y })) })) : lines;
   const budgets = store.shown().flatMap((run) => {
     const budget = Number(run.settings["constraint.lipschitz"] ?? 0);
     return budget > 0 ? [{ y: asNumbers ? budget : Math.log10(budget), run }] : [];
   });
-  return linesChart(store, drawn, {
+  return linesChart(drawn, {
     width, logY: asNumbers, logX: store.view.logX, xLabel: store.view.axis === "step" ? "step" : "seconds of training",
     yLabel: asNumbers ? "Lipschitz bound" : "log10 of the Lipschitz bound",
     valueText: (value) => `bound ${boundText(asNumbers ? Math.log10(value) : value)}`,
@@ -89,6 +89,15 @@ function numbers(store: Store): Table {
   };
 }
 
+// The bounds that evaluations proved.
+function proved(store: Store): Table {
+  const rows = store.shown().flatMap((run) => {
+    const { step = [], value = [] } = run.series.log10_lipschitz ?? {};
+    return step.map((at, i) => [run.name, numberText(at), boundText(value[i])]);
+  });
+  return { head: ["run", "step", "bound"], rows };
+}
+
 export function bound(store: Store): HTMLElement | null {
   const has = store.data.runs.some((run) => run.certificate || run.series.log10_lipschitz || run.series.bound_of_caps);
   if (!has) return null;
@@ -97,6 +106,7 @@ export function bound(store: Store): HTMLElement | null {
       title: "Bound over training",
       note: "Dots: proved from the weights at an evaluation. Fine dashes: of the caps in force. Dotted across: the budget.",
       draw: (width) => overTraining(store, width),
+      numbers: () => proved(store),
     }),
     chart(store, {
       title: "Upper bound and observed stretch",

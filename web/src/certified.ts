@@ -10,21 +10,22 @@ import type { Store } from "./store";
 const at = (x: number, y: number): Point => ({ x, y, low: y, high: y, step: NaN });
 const dashOf: Record<string, string> = { exact: "", float32: "6 3", bfloat16: "2 3" };
 
-function predictionLines(run: Run, key: "certified" | "certifiedAccuracy"): Line[] {
+function predictionLines(store: Store, run: Run, key: "certified" | "certifiedAccuracy"): Line[] {
   const functions = [...new Set(run.predictions?.shares.map((share) => share.function))];
   return functions.map((name) => ({
-    run, label: `${name}:`, dash: dashOf[name] || undefined, dots: true,
+    ...store.named(run), label: `${name}:`, dash: dashOf[name] || undefined, dots: true,
     points: run.predictions!.shares.filter((share) => share.function === name).map((share) => at(share.epsilon, share[key])),
   }));
 }
 
-const attackLines = (run: Run): Line[] => run.attack ? [
-  { run, label: "under attack", dots: true, points: run.attack.points.map((p) => at(p.epsilon, p.accuracy)) },
-  { run, label: "certified", dash: "5 3", dots: true, points: run.attack.points.map((p) => at(p.epsilon, p.certifiedAccuracy)) },
+const attackLines = (store: Store, run: Run): Line[] => run.attack ? [
+  { ...store.named(run), label: "under attack", dots: true, points: run.attack.points.map((p) => at(p.epsilon, p.accuracy)) },
+  { ...store.named(run), label: "certified", dash: "5 3", dots: true, points: run.attack.points.map((p) => at(p.epsilon, p.certifiedAccuracy)) },
 ] : [];
 
-const shared = (width: number, yLabel: string) =>
-  ({ width, xLabel: "size of the perturbation, ε", yLabel, yPercent: true, from0: true, valueText: (value: number) => percentText(value) });
+// Of predictions every ε is positive, and they span decades.
+const shared = (width: number, yLabel: string, logX = false) =>
+  ({ width, logX, xLabel: "size of the perturbation, ε", yLabel, yPercent: true, from0: true, valueText: (value: number) => percentText(value) });
 
 function predictionNumbers(store: Store): Table {
   const rows = store.shown().flatMap((run) => (run.predictions?.shares ?? []).map((share) =>
@@ -56,18 +57,19 @@ export function certified(store: Store): HTMLElement | null {
       predicts && chart(store, {
         title: "Predictions that cannot change",
         note: "Solid: of the network in exact arithmetic. Dashed: of what is computed in float32; dotted: in bfloat16.",
-        draw: (width) => linesChart(store, store.shown().flatMap((run) => predictionLines(run, "certified")), shared(width, "share of predictions")),
+        draw: (width) => linesChart(store.shown().flatMap((run) => predictionLines(store, run, "certified")), shared(width, "share of predictions", true)),
         numbers: () => predictionNumbers(store),
       }),
       predicts && chart(store, {
         title: "Certified accuracy",
         note: "The share that is right and cannot change.",
-        draw: (width) => linesChart(store, store.shown().flatMap((run) => predictionLines(run, "certifiedAccuracy")), shared(width, "certified accuracy")),
+        numbers: () => predictionNumbers(store),
+        draw: (width) => linesChart(store.shown().flatMap((run) => predictionLines(store, run, "certifiedAccuracy")), shared(width, "certified accuracy", true)),
       }),
       attacked && chart(store, {
         title: "Accuracy under attack",
         note: "Solid: accuracy that the attacks left. Dashed: certified accuracy. The true accuracy under the worst perturbation lies between.",
-        draw: (width) => linesChart(store, store.shown().flatMap(attackLines), shared(width, "accuracy")),
+        draw: (width) => linesChart(store.shown().flatMap((run) => attackLines(store, run)), shared(width, "accuracy")),
         numbers: () => attackNumbers(store),
       })),
     store.part(() => pictures(store)));

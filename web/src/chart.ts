@@ -1,6 +1,8 @@
 // A chart as a figure: heading, picture, note, its numbers as a table, and the picture as an SVG file. It is drawn when it comes near
 // the screen, and again when its width or the reader's choice changes.
 import { h, table, type Table } from "./dom";
+import { legendList, type LegendEntry } from "./legend";
+import { standalone } from "./standalone";
 import type { Store } from "./store";
 
 export type Drawing = SVGSVGElement | HTMLElement | null;
@@ -10,6 +12,7 @@ export interface ChartOptions {
   note?: string;
   draw: (width: number) => Drawing; // null: there is nothing to show
   numbers?: () => Table;
+  legend?: () => LegendEntry[]; // the runs, by default
 }
 
 const near = new Map<Element, () => void>();
@@ -20,29 +23,29 @@ const resizer = new ResizeObserver((entries) => {
   for (const entry of entries) near.get(entry.target)?.();
 });
 
-// The file stands for itself: it has the colours of a light page.
-function saved(picture: SVGSVGElement): string {
-  const copy = picture.cloneNode(true) as SVGSVGElement;
-  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.setAttribute("style", "color: #1b1f24; background: white; font: 12px system-ui, sans-serif;");
-  return new XMLSerializer().serializeToString(copy);
+// All pictures of a chart in one file, where they stand on the page.
+function save(title: string, body: HTMLElement, entries: LegendEntry[]): void {
+  const pictures = [...body.querySelectorAll<SVGSVGElement>("svg")];
+  const boxes = pictures.map((picture) => picture.getBoundingClientRect());
+  const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
+  const placed = pictures.map((picture, i) => ({ picture, x: boxes[i]!.left - left, y: boxes[i]!.top - top }));
+  const file = new XMLSerializer().serializeToString(standalone(title, placed, entries));
+  const address = URL.createObjectURL(new Blob([file], { type: "image/svg+xml" }));
+  const name = title.toLowerCase().replace(/[^a-z0-9]+/g, "_").replace(/^_|_$/g, "");
+  h("a", { href: address, download: `${name}.svg` }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-function save(title: string, body: HTMLElement): void {
-  body.querySelectorAll<SVGSVGElement>("svg").forEach((picture, i) => {
-    const address = URL.createObjectURL(new Blob([saved(picture)], { type: "image/svg+xml" }));
-    const name = `${title.toLowerCase().replace(/[^a-z0-9]+/g, "_")}${i ? `_${i + 1}` : ""}.svg`;
-    h("a", { href: address, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 1000);
-  });
-}
+const runsOf = (store: Store): LegendEntry[] =>
+  store.data.runs.length > 1 ? store.shown().map((run) => ({ ...store.named(run), line: true })) : [];
 
-export function chart(store: Store, { title, note, draw, numbers }: ChartOptions): HTMLElement {
+export function chart(store: Store, { title, note, draw, numbers, legend = () => runsOf(store) }: ChartOptions): HTMLElement {
   const body = h("div", { class: "picture" });
+  const entries = h("div");
   const figure = h("figure", {},
     h("div", { class: "heading" }, h("h3", {}, title),
-      h("button", { type: "button", "aria-label": `Save ${title} as SVG`, click: () => save(title, body) }, "SVG")),
-    body, note ? h("figcaption", {}, note) : null);
+      h("button", { type: "button", "aria-label": `Save ${title} as SVG`, click: () => save(title, body, legend()) }, "SVG")),
+    entries, body, note ? h("figcaption", {}, note) : null);
   let width = 0;
   let stale = true;
   const isNear = () => {
@@ -56,6 +59,7 @@ export function chart(store: Store, { title, note, draw, numbers }: ChartOptions
     const picture = draw(now);
     figure.hidden = picture === null;
     body.replaceChildren(...(picture ? [picture] : []));
+    entries.replaceChildren(...(picture && legend().length ? [legendList(legend())] : []));
     for (const svg of body.querySelectorAll("svg")) {
       svg.setAttribute("role", "img");
       svg.setAttribute("aria-label", title);

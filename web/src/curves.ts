@@ -29,11 +29,11 @@ function trainAndValidation(store: Store, train: string, validation: string): Li
   const { axis, smoothing } = store.view;
   return store.shown().flatMap((run): Line[] => {
     const series = run.series[train];
-    const raw: Line = { run, points: points(run, series, axis), faint: true };
+    const raw: Line = { ...store.named(run), points: points(run, series, axis), faint: true };
     return [
       ...(smoothing > 0 ? [raw] : []),
-      { run, points: points(run, series, axis, smoothing), label: "train", band: series?.low !== undefined && smoothing === 0 },
-      { run, points: points(run, run.series[validation], axis), label: "validation", dash: "5 3", dots: true },
+      { ...store.named(run), points: points(run, series, axis, smoothing), label: "train", band: series?.low !== undefined && smoothing === 0 },
+      { ...store.named(run), points: points(run, run.series[validation], axis), label: "validation", dash: "5 3", dots: true },
     ];
   });
 }
@@ -54,27 +54,28 @@ export function curves(store: Store): HTMLElement {
       title: "Loss",
       note: "Training is solid, validation dashed with dots." +
         (thinned() ? " A point of a long run is the mean of several log lines, with the band from the smallest to the largest." : ""),
-      draw: (width) => linesChart(store, trainAndValidation(store, "loss", "validation_loss"),
+      draw: (width) => linesChart(trainAndValidation(store, "loss", "validation_loss"),
         { ...common(width), logY: store.view.logLoss, yLabel: "loss (nats)" }),
       numbers: () => lastOf(store, ["loss", "validation_loss"]),
     }),
     chart(store, {
       title: "Accuracy",
-      draw: (width) => linesChart(store, trainAndValidation(store, "accuracy", "validation_accuracy"),
+      draw: (width) => linesChart(trainAndValidation(store, "accuracy", "validation_accuracy"),
         { ...common(width), yLabel: "accuracy", yPercent: true, valueText: (value) => `${(100 * value).toFixed(2)} %` }),
       numbers: () => lastOf(store, ["accuracy", "validation_accuracy"]),
     }),
     chart(store, {
       title: "Speed",
-      draw: (width) => linesChart(store, store.shown().flatMap((run) => rates.map((key): Line =>
-        ({ run, points: points(run, run.series[key], store.view.axis, store.view.smoothing), label: key.replaceAll("_", " ") }))),
+      draw: (width) => linesChart(store.shown().flatMap((run) => rates.map((key): Line =>
+        ({ ...store.named(run), points: points(run, run.series[key], store.view.axis, store.view.smoothing), label: key.replaceAll("_", " ") }))),
         { ...common(width), yLabel: "tokens or images per second", from0: true, height: 220 }),
       numbers: () => lastOf(store, rates),
     }),
     chart(store, {
       title: "Learning rate",
-      draw: (width) => linesChart(store, store.shown().map((run): Line =>
-        ({ run, points: points(run, run.series.learning_rate, store.view.axis) })),
+      draw: (width) => linesChart(store.shown().map((run): Line =>
+        ({ ...store.named(run), points: points(run, run.series.learning_rate, store.view.axis) })),
         { ...common(width), yLabel: "learning rate", from0: true, height: 220 }),
+      numbers: () => lastOf(store, ["learning_rate"]),
     })));
 }

@@ -38,6 +38,17 @@ export function sorted(rows: Cell[][], place: number, descending: boolean): Cell
   });
 }
 
+// Tukey's outer fences: beyond them lies what would press all else into a corner of a picture. Where more than a tenth lies there,
+// it is no stray, and the fences hold all.
+export function fences(values: number[]): [number, number] {
+  const order = [...values].sort((a, b) => a - b);
+  const at = (share: number) => order[Math.round(share * (order.length - 1))] ?? NaN;
+  const far = 3 * (at(0.75) - at(0.25));
+  const [low, high] = [Math.max(at(0), at(0.25) - far), Math.min(at(1), at(0.75) + far)];
+  const beyond = order.filter((value) => value < low || value > high).length;
+  return beyond > 0.1 * order.length ? [at(0), at(1)] : [low, high];
+}
+
 // Of points (x, y) those that no other beats in both: less of each is better.
 export function frontier<T>(all: T[], x: (point: T) => number, y: (point: T) => number): T[] {
   let best = Infinity;

@@ -5,7 +5,15 @@ export function numberText(value: number | null | undefined, digits = 4): string
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   if (Number.isInteger(value) && Math.abs(value) < 1e7) return value.toLocaleString("en-US");
   const size = Math.abs(value);
-  return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 1);
+  return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 1).replace(/\.?0+e/, "e");
+}
+
+// Of a tick: powers of ten that are long to write as such, all else as a number.
+export function powerText(value: number): string {
+  const exponent = Math.round(Math.log10(value));
+  const isPower = Math.abs(value / 10 ** exponent - 1) < 1e-9;
+  if (!isPower || Math.abs(exponent) < 4) return numberText(Number(value.toPrecision(6)));
+  return `10${String(exponent).replace(/./g, (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]!)}`;
 }
 
 export const percentText = (share: number | null | undefined): string =>

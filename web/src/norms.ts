@@ -44,9 +44,9 @@ function draw(store: Store, width: number): SVGSVGElement | null {
   const names = kinds.map((kind) => ({ kind }));
   return Plot.plot({
     width,
-    height: 60 + 150 * Math.ceil(kinds.length / columns),
+    height: 74 + 150 * Math.ceil(kinds.length / columns),
     marginLeft: 48,
-    marginTop: 26,
+    marginTop: 40,
     fx: { axis: null, padding: 0.08 },
     fy: { axis: null, padding: 0.16 },
     x: { label: "step", ticks: 3 },
@@ -58,7 +58,7 @@ function draw(store: Store, width: number): SVGSVGElement | null {
         x: "step", y: "norm", z: "weight", ...facet, stroke: store.inkOf(run).color, strokeWidth: 1.5, strokeOpacity: 0.9,
         strokeDasharray: store.inkOf(run).dash || "none",
       })),
-      Plot.text(names, { ...facet, text: "kind", frameAnchor: "top-left", dy: -14, fontWeight: 600 }),
+      Plot.text(names, { ...facet, text: "kind", frameAnchor: "top-left", dy: -13, fontWeight: 600 }),
       Plot.tip(all, Plot.pointer({ x: "step", y: "norm", ...facet, title: "title" })),
     ],
   }) as SVGSVGElement;

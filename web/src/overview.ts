@@ -1,22 +1,13 @@
 // How every run ended, and which of them the charts show.
 import type { Run } from "./data";
 import { h, section, table } from "./dom";
+import { sample, svg } from "./legend";
 import { boundText, durationText, numberText, percentText } from "./format";
 import type { Store } from "./store";
 
 // A stroke as the charts draw this run.
-export function swatch(store: Store, run: Run): SVGSVGElement {
-  const { color, dash } = store.inkOf(run);
-  const name = "http://www.w3.org/2000/svg";
-  const picture = document.createElementNS(name, "svg");
-  for (const [key, value] of Object.entries({ width: 26, height: 12, "aria-hidden": "true" }))
-    picture.setAttribute(key, String(value));
-  const stroke = document.createElementNS(name, "line");
-  for (const [key, value] of Object.entries({ x1: 1, x2: 25, y1: 6, y2: 6, stroke: color, "stroke-width": 3, "stroke-dasharray": dash || "none" }))
-    stroke.setAttribute(key, String(value));
-  picture.append(stroke);
-  return picture;
-}
+const swatch = (store: Store, run: Run): SVGSVGElement =>
+  svg("svg", { width: 26, height: 12, "aria-hidden": "true" }, sample({ ...store.named(run), line: true }, 1, 6));
 
 export function runChooser(store: Store): HTMLElement {
   return store.part(() => {

@@ -49,9 +49,9 @@ export function points(run: Run, series: Series | undefined, axis: Axis, weight 
   }));
 }
 
-// What a logarithmic axis can show.
-export const positive = (all: Point[]): Point[] =>
-  all.map((point) => (point.y > 0 && point.x > 0 ? point : { ...point, y: NaN, low: NaN, high: NaN }));
+// What logarithmic axes can show.
+export const positive = (all: Point[], logX = true, logY = true): Point[] =>
+  all.map((point) => ((!logY || point.y > 0) && (!logX || point.x > 0) ? point : { ...point, y: NaN, low: NaN, high: NaN }));
 
 export const lastValue = (series: Series | undefined): number | null => {
   for (let i = (series?.value.length ?? 0) - 1; i >= 0; --i) {

@@ -28,6 +28,10 @@ export class Store {
     return ink(this.data.runs.indexOf(run));
   }
 
+  named(run: Run): { name: string; ink: Ink } {
+    return { name: run.name, ink: this.inkOf(run) };
+  }
+
   choose(view: Partial<View>): void {
     this.view = { ...this.view, ...view };
     this.changed();

@@ -1,13 +1,14 @@
 // A sweep: the frontier of loss against bound, all settings side by side, and a table to sort and filter. The filter holds for all three.
-import * as Plot from "@observablehq/plot";
 import { chart } from "./chart";
-import { ink } from "./colors";
+import { ink, tellApart, type Ink } from "./colors";
 import type { Cell, Sweep } from "./data";
-import { h, section, select } from "./dom";
-import { filterOf, frontier } from "./filter";
-import { numberText } from "./format";
-import { narrow } from "./lines";
+import { checkbox, h, section, select } from "./dom";
+import { fences, filterOf, frontier } from "./filter";
+import { naturally, numberText } from "./format";
+import type { LegendEntry } from "./legend";
+import { linesChart, narrow, type Line } from "./lines";
 import { parallel } from "./parallel";
+import type { Point } from "./series";
 import { Store } from "./store";
 import { sweepTable } from "./sweep_table";
 
@@ -16,17 +17,8 @@ interface Choice {
   y: string;
   color: string;
   filter: string;
+  all: boolean; // runs beyond the fences of loss or bound too
 }
-
-interface Dot {
-  x: number;
-  y: number;
-  group: string;
-  title: string;
-}
-
-const most = 21; // kinds that are told apart by colour and shape
-const symbols = ["circle", "square", "triangle"] as const;
 
 export class SweepView {
   choice: Choice;
@@ -38,6 +30,7 @@ export class SweepView {
       y: has("loss") ? "loss" : (numbers[0] ?? ""),
       color: has("group") ? "group" : (sweep.columns.find((column) => column.setting)?.name ?? ""),
       filter: "",
+      all: false,
     };
   }
 
@@ -55,51 +48,84 @@ export class SweepView {
   }
 }
 
+interface Dot extends Point {
+  group: string;
+  title: string;
+}
+
+// A column of exponents is drawn as what it is the logarithm of, while that is a number.
+function scaleOf(view: SweepView, name: string): { label: string; log: boolean; value: (cell: number) => number } {
+  const largest = Math.max(...view.sweep.rows.map((row) => Math.abs(Number(row[view.place(name)] ?? 0))));
+  const log = name.startsWith("log10_") && largest <= 300;
+  return log ? { label: name.slice("log10_".length).replaceAll("_", " "), log, value: (cell) => 10 ** cell }
+    : { label: name, log, value: (cell) => cell };
+}
+
 function dotsOf(view: SweepView): Dot[] {
-  const [x, y, color] = [view.place(view.choice.x), view.place(view.choice.y), view.place(view.choice.color)];
+  const { choice } = view;
+  const [x, y, color] = [view.place(choice.x), view.place(choice.y), view.place(choice.color)];
+  const [xScale, yScale] = [scaleOf(view, choice.x), scaleOf(view, choice.y)];
   const settings = view.sweep.columns.flatMap((column, i) => (column.setting ? [{ name: column.name, i }] : []));
   return view.rows().flatMap((row) => {
-    const [a, b] = [row[x], row[y]];
-    if (typeof a !== "number" || typeof b !== "number") return [];
+    if (typeof row[x] !== "number" || typeof row[y] !== "number") return [];
+    const [a, b] = [xScale.value(row[x] as number), yScale.value(row[y] as number)];
     const group = String(row[color] ?? "—");
     const lines = settings.filter(({ i }) => row[i] !== null).map(({ name, i }) => `${name} ${row[i]}`);
-    const title = [group, `${view.choice.y} ${numberText(b, 5)}`, `${view.choice.x} ${numberText(a, 5)}`, ...lines].join("\n");
-    return [{ x: a, y: b, group, title }];
+    const title = [group, `${yScale.label} ${numberText(b, 5)}`, `${xScale.label} ${numberText(a, 5)}`, ...lines].join("\n");
+    return [{ x: a, y: b, low: b, high: b, step: NaN, group, title }];
   });
 }
 
-function legend(groups: string[]): HTMLElement {
-  return h("ul", { class: "legend" }, ...groups.map((group, i) => {
-    const mark = Plot.plot({ width: 14, height: 14, margin: 0, axis: null, x: { domain: [0, 1] }, y: { domain: [0, 1] },
-      marks: [Plot.dot([0], { x: 0.5, y: 0.5, r: 4.5, fill: ink(i).color, symbol: symbols[Math.floor(i / 7) % 3] })] });
-    mark.setAttribute("aria-hidden", "true");
-    return h("li", {}, mark, group);
-  }));
+const others = { name: "others", ink: { color: "currentColor", dash: "", symbol: "circle" } } as const;
+
+// Groups in their order, each with its ink; those beyond what can be told apart are drawn alike. The inks are of all rows, so that a
+// filter leaves them as they are.
+function groupsOf(view: SweepView): { name: string; ink: Ink }[] {
+  const place = view.place(view.choice.color);
+  const names = [...new Set(view.sweep.rows.map((row) => String(row[place] ?? "—")))].sort(naturally);
+  return names.slice(0, tellApart).map((name, i) => ({ name, ink: ink(i) }));
 }
 
-function draw(view: SweepView, width: number): HTMLElement | null {
-  const dots = dotsOf(view);
-  if (!dots.length) return null;
-  const groups = [...new Set(dots.map((dot) => dot.group))].sort((a, b) => a.localeCompare(b, "en", { numeric: true })).slice(0, most);
-  const showsFrontier = view.choice.y.includes("loss") && view.choice.x.includes("bound");
-  const marks = groups.flatMap((group, i): Plot.Markish[] => {
-    const own = dots.filter((dot) => dot.group === group);
-    const { color, dash } = ink(i);
-    const best = frontier(own, (dot) => dot.x, (dot) => dot.y);
-    return [
-      showsFrontier ? Plot.line(best, { x: "x", y: "y", stroke: color, strokeWidth: 1.6, strokeDasharray: dash || "none", curve: "step-after" }) : null,
-      Plot.dot(own, { x: "x", y: "y", fill: color, fillOpacity: 0.55, r: 3, symbol: symbols[Math.floor(i / 7) % 3] }),
-    ];
+const isFrontier = ({ choice }: SweepView): boolean => choice.y.includes("loss") && choice.x.includes("bound");
+
+function linesOf(view: SweepView): Line[] {
+  const dots = near(view, dotsOf(view));
+  const groups = groupsOf(view);
+  const known = new Set(groups.map(({ name }) => name));
+  const cloud = (own: Dot[]) => ({ points: own, titles: own.map((dot) => dot.title), noLine: true, dots: true, radius: 3 });
+  return [
+    { ...others, ...cloud(dots.filter((dot) => !known.has(dot.group))), dotOpacity: 0.3 },
+    ...groups.flatMap((group): Line[] => {
+      const own = dots.filter((dot) => dot.group === group.name);
+      const best = isFrontier(view) ? frontier(own, (dot) => dot.x, (dot) => dot.y) : [];
+      return [{ ...group, points: best, faint: false, steps: true, titles: best.map((dot) => dot.title) },
+        { ...group, ...cloud(own), dotOpacity: 0.55 }];
+    }),
+  ];
+}
+
+// What is drawn: all, or what lies within the fences on both axes as they are drawn.
+function near(view: SweepView, dots: Dot[]): Dot[] {
+  if (view.choice.all || dots.length < 8) return dots;
+  const keeps = (name: string, value: (dot: Dot) => number) => {
+    const placed = scaleOf(view, name).log ? (dot: Dot) => Math.log10(value(dot)) : value;
+    const [low, high] = fences(dots.map(placed));
+    return (dot: Dot) => placed(dot) >= low && placed(dot) <= high;
+  };
+  const [keepsX, keepsY] = [keeps(view.choice.x, (dot) => dot.x), keeps(view.choice.y, (dot) => dot.y)];
+  return dots.filter((dot) => keepsX(dot) && keepsY(dot));
+}
+
+function draw(view: SweepView, width: number): SVGSVGElement | null {
+  const [x, y] = [scaleOf(view, view.choice.x), scaleOf(view, view.choice.y)];
+  return linesChart(linesOf(view), {
+    width, height: narrow(width) ? 320 : 440, xLabel: x.label, yLabel: y.label, logX: x.log, logY: y.log, nearest: true,
   });
-  const others = dots.filter((dot) => !groups.includes(dot.group));
-  const picture = Plot.plot({
-    width, height: narrow(width) ? 320 : 440, marginLeft: 56,
-    x: { label: view.choice.x, nice: true, ticks: narrow(width) ? 4 : 8 },
-    y: { label: view.choice.y, grid: true, nice: true },
-    marks: [Plot.dot(others, { x: "x", y: "y", fill: "currentColor", fillOpacity: 0.3, r: 2 }), ...marks,
-      Plot.tip(dots, Plot.pointer({ x: "x", y: "y", title: "title" }))],
-  });
-  return h("div", {}, legend(groups), picture);
+}
+
+function legend(view: SweepView): LegendEntry[] {
+  const shown = new Set(dotsOf(view).map((dot) => dot.group));
+  return groupsOf(view).filter(({ name }) => shown.has(name)).map((group) => ({ ...group, line: isFrontier(view), dot: true }));
 }
 
 function controls(view: SweepView): HTMLElement {
@@ -113,24 +139,32 @@ function controls(view: SweepView): HTMLElement {
     select("x", names((number) => number), view.choice.x, (x) => view.choose({ x })),
     select("y", names((number) => number), view.choice.y, (y) => view.choose({ y })),
     select("colour", names(() => true), view.choice.color, (color) => view.choose({ color })),
-    h("label", { class: "control wide" }, "filter", filter));
+    h("label", { class: "control wide" }, "filter", filter),
+    checkbox("far-out runs too", view.choice.all, (all) => view.choose({ all })));
+}
+
+function countOf(view: SweepView): string {
+  const dots = dotsOf(view);
+  const left = dots.length - near(view, dots).length;
+  return `${view.rows().length} of ${view.sweep.rows.length} runs${left ? `; ${left} lie far out and are not drawn` : ""}`;
 }
 
 export function sweepSection(store: Store, sweep: Sweep): HTMLElement {
   const view = new SweepView(store, sweep);
   return section(`Sweep: ${sweep.name}`,
     controls(view),
-    h("p", { class: "count", role: "status" }, store.part(() => document.createTextNode(
-      `${view.rows().length} of ${sweep.rows.length} runs`))),
+    h("p", { class: "count", role: "status" }, store.part(() => document.createTextNode(countOf(view)))),
     chart(store, {
       title: `Frontier: ${sweep.name}`,
       note: "Each dot is a run. Lines join the runs that no other of their colour beats in both loss and bound.",
       draw: (width) => draw(view, width),
+      legend: () => legend(view),
     }),
     chart(store, {
       title: `Settings side by side: ${sweep.name}`,
-      note: "A line is a run, from setting to setting to how it ended; the darkest have the lowest loss.",
+      note: "A line is a run, from setting to setting to how it ended; the strongest have the lowest loss. A dash below an axis: it has no such setting. Point at a line to see its run.",
       draw: (width) => parallel(view, width),
+      legend: () => [],
     }),
     sweepTable(view));
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { filterOf, frontier, sorted } from "../src/filter";
+import { fences, filterOf, frontier, sorted } from "../src/filter";
 
 const columns = [
   { name: "group", number: false, setting: false },
@@ -24,6 +24,12 @@ test("a filter compares columns and looks for words", () => {
 test("sorting puts what is missing last, either way", () => {
   assert.deepEqual(sorted(rows, 2, false).map((row) => row[2]), [1.5, 2, null]);
   assert.deepEqual(sorted(rows, 2, true).map((row) => row[2]), [2, 1.5, null]);
+});
+
+test("fences leave out what lies far from the rest, and nothing else", () => {
+  assert.deepEqual(fences([1, 2, 3, 4, 5, 6, 7, 8, 9, 1000]), [1, 23]);
+  assert.deepEqual(fences([1, 1, 1, 1, 1, 1, 9, 9]), [1, 9]);
+  assert.deepEqual(fences([3, 1, 2]), [1, 3]);
 });
 
 test("the frontier holds what nothing beats in both", () => {

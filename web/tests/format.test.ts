@@ -24,6 +24,7 @@ test("a certified share is rounded down", () => {
 test("numbers are short", () => {
   assert.equal(numberText(1234567), "1,234,567");
   assert.equal(numberText(0.000012345), "1.234e-5");
+  assert.equal(numberText(0.00001), "1e-5");
   assert.equal(numberText(1.500001), "1.5");
   assert.equal(numberText(NaN), "—");
   assert.equal(durationText(3723), "1:02:03");

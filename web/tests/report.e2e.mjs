@@ -1,6 +1,7 @@
 // Opens a report of three runs and a sweep in a browser and uses it: node report.e2e.mjs FOLDER [PICTURES]. The folder has index.html,
 // made of the runs <script>alert(1)<, mlp and wide and of a sweep of six runs (tests/e2e/report.sh). PICTURES: a folder for screenshots.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { withPage } from "./browser.mjs";
@@ -13,6 +14,7 @@ const picture = async (page, name, fullPage = false) => {
   if (pictures) await page.screenshot({ path: resolve(pictures, `${name}.png`), fullPage });
 };
 const chart = (page, title) => page.locator("figure", { has: page.getByRole("heading", { name: title, exact: true }) });
+const drawn = (page, title) => chart(page, title).locator(".picture svg");
 const wait = (page, check, argument) => page.waitForFunction(check, argument, { timeout: 120000 });
 
 async function opens(page) {
@@ -20,8 +22,8 @@ async function opens(page) {
   for (const title of ["Loss", "Accuracy", "Speed", "Bound over training", "Upper bound and observed stretch",
     "The walk from the input to the logits", "Norms of the matrices", "Accuracy under attack", "Certified accuracy"]) {
     await chart(page, title).scrollIntoViewIfNeeded();
-    await chart(page, title).locator("svg").first().waitFor({ timeout: 120000 });
-    assert.ok((await chart(page, title).locator("svg path, svg circle, svg line").count()) > 3, `${title} is empty`);
+    await drawn(page, title).first().waitFor({ timeout: 120000 });
+    assert.ok((await drawn(page, title).locator("path, circle, line").count()) > 3, `${title} is empty`);
   }
   assert.equal(await page.locator("section").first().locator("tbody tr").count(), 3);
 }
@@ -35,7 +37,7 @@ async function hostileTextsAreShown(page) {
 }
 
 async function hovers(page) {
-  const loss = chart(page, "Loss").locator("svg");
+  const loss = drawn(page, "Loss");
   await loss.scrollIntoViewIfNeeded();
   const box = await loss.boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
@@ -44,14 +46,14 @@ async function hovers(page) {
 }
 
 async function chooses(page) {
-  const lines = () => chart(page, "Loss").locator("svg [aria-label=line] path").count();
+  const lines = () => drawn(page, "Loss").locator("[aria-label=line] path").count();
   const before = await lines();
   await page.locator(".run input").nth(1).uncheck();
-  await wait(page, (count) => document.querySelectorAll("figure svg")[0].querySelectorAll("[aria-label=line] path").length < count, before);
+  await wait(page, (count) => document.querySelector("figure .picture svg").querySelectorAll("[aria-label=line] path").length < count, before);
   await page.locator(".run input").nth(1).check();
   assert.equal(await lines(), before);
   await page.getByLabel("Smoothing of training curves").fill("0.8");
-  await wait(page, (count) => document.querySelectorAll("figure svg")[0].querySelectorAll("[aria-label=line] path").length > count, before);
+  await wait(page, (count) => document.querySelector("figure .picture svg").querySelectorAll("[aria-label=line] path").length > count, before);
   await page.getByLabel("logarithmic loss").check();
   await page.getByLabel("logarithmic steps").check();
   await page.getByLabel("over", { exact: true }).selectOption("seconds");
@@ -73,10 +75,43 @@ async function sweeps(page) {
   await page.getByRole("button", { name: "training.seed" }).click();
   assert.equal(await rows.first().locator("td", { hasText: /^2$/ }).count() > 0, true, "not sorted downwards");
   assert.equal(await page.locator("th[aria-sort=descending]").count(), 1);
-  await chart(page, "Frontier: sweep.toml").locator("svg circle, svg [aria-label=dot] path").first().waitFor();
+  await drawn(page, "Frontier: sweep.toml").locator("circle, [aria-label=dot] path").first().waitFor();
   await chart(page, "Settings side by side: sweep.toml").scrollIntoViewIfNeeded();
-  await chart(page, "Settings side by side: sweep.toml").locator("svg").waitFor();
+  const side = drawn(page, "Settings side by side: sweep.toml");
+  await side.waitFor();
+  assert.equal(await side.locator("[aria-label=line] path").count(), 6);
+  await filter.fill("loss<0");
+  await page.getByText("0 of 6 runs").waitFor();
+  await wait(page, () => [...document.querySelectorAll("figure")].filter((figure) => figure.hidden).length >= 2);
+  await filter.fill("");
+  await pointsAtALine(page, side);
   await picture(page, "sweep");
+}
+
+// The line of the run that the pointer is at stands out, and the run is told.
+async function pointsAtALine(page, side) {
+  await side.waitFor();
+  await side.scrollIntoViewIfNeeded();
+  await side.locator("[aria-label=line] path").last().hover({ force: true });
+  await wait(page, () => document.querySelector("[aria-label=line] path[style*='stroke-width: 3']"));
+  await wait(page, () => [...document.querySelectorAll("[aria-label=tip]")].some((tip) => /training.seed \d/.test(tip.textContent)));
+  await page.mouse.move(0, 0);
+}
+
+// A saved chart is one picture with title, legend and all of its panels, and runs nothing.
+async function saves(page, title, panels) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: `Save ${title} as SVG` }).click()]);
+  assert.match(download.suggestedFilename(), /^[a-z_]+\.svg$/);
+  const file = readFileSync(await download.path(), "utf8");
+  const found = await page.evaluate((text) => {
+    const saved = new DOMParser().parseFromString(text, "image/svg+xml");
+    const texts = [...saved.querySelectorAll("text")].map((element) => element.textContent);
+    return { root: saved.documentElement.tagName, texts, panels: saved.querySelectorAll("svg > g > [aria-label='x-axis tick label']").length,
+      scripts: saved.querySelectorAll("script").length };
+  }, file);
+  assert.equal(found.root, "svg");
+  for (const text of [title, hostile, "mlp", "wide"]) assert.ok(found.texts.includes(text), `${title} was saved without ${text}`);
+  assert.deepEqual([found.panels, found.scripts], [panels, 0]);
 }
 
 async function turnsDark(page) {
@@ -106,6 +141,8 @@ await withPage({ viewport: { width: 1200, height: 900 } }, async (page, seen) =>
   await hovers(page);
   await chooses(page);
   await sweeps(page);
+  await saves(page, "Loss", 1);
+  await saves(page, "The walk from the input to the logits", 3);
   await turnsDark(page);
   await worksWithoutAMouse(page);
   assert.deepEqual(seen.trouble, []);
