@@ -18,6 +18,12 @@ TEST(ProductFlop, OfAPolynomialIsWhatOneCountsByHand) {
   EXPECT_EQ(polynomial_flop(kBlocks, cubic, at::kBFloat16).bfloat16, 2 * 3 * 256);
 }
 
+// The long side is in two products, and 29 have the short one alone: eight steps of a sign with three each, and five more.
+TEST(ProductFlop, OfACapByItsGramMatrixIsWhatOneCountsByHand) {
+  EXPECT_EQ(gram_cap_flop(kBlocks).all, 2 * 3 * 256 + 29 * 3 * 128);
+  EXPECT_EQ(gram_cap_flop(kBlocks).bfloat16, 0.0);
+}
+
 // Methods that work on products have some; only the exact decomposition, decay and nothing at all have none.
 TEST(ProductFlop, IsCountedByEveryMethodThatMultiplies) {
   for (const std::string& name : constraint_names()) {
