@@ -23,6 +23,13 @@ const resizer = new ResizeObserver((entries) => {
   for (const entry of entries) near.get(entry.target)?.();
 });
 
+// Before the page is made anew.
+export function forgetCharts(): void {
+  near.clear();
+  watcher.disconnect();
+  resizer.disconnect();
+}
+
 // All pictures of a chart in one file, where they stand on the page.
 function save(title: string, body: HTMLElement, entries: LegendEntry[]): void {
   const pictures = [...body.querySelectorAll<SVGSVGElement>("svg")];

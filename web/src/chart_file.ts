@@ -124,15 +124,18 @@ function linesOf(part: Part, read: ReadTable, { logX, logY }: Axes, first: numbe
   const per = part.text("per");
   const style = part.oneOf("line", ["join", "best", "none"] as const);
   const rows = table.rows.filter(filterOf(part.text("where") ?? "", columns));
-  return seriesOf(part, table, rows).map(({ name, rows: own, y }, i): Line => {
-    const all = pointsOf(own, readerOf(part, table, part.needed("x"), logX), readerOf(part, table, y, logY),
+  const all = seriesOf(part, table, rows).map(({ name, rows: own, y }) => {
+    const points = pointsOf(own, readerOf(part, table, part.needed("x"), logX), readerOf(part, table, y, logY),
       per === undefined ? null : placeOf(part, table, per));
-    const points = style === "best" ? frontier(all, (p) => p.x, (p) => p.y) : all;
-    if (!points.length) throw new Error(`${part.name}: no row has points for "${name}"`);
-    const dots = part.flag("dots", true);
-    return { name, ink: inkOf(part, first + i), points, noLine: style === "none", steps: style === "best", dots, radius: 3.5,
-      bars: per !== undefined };
+    return { name, points: style === "best" ? frontier(points, (p) => p.x, (p) => p.y) : points };
   });
+  const whole = part.text("each") === undefined || part.texts("names"); // else values that have no points are no series
+  const empty = all.find(({ points }) => !points.length && (whole || all.every((series) => !series.points.length)));
+  if (empty || !all.length) throw new Error(`${part.name}: no row has points for "${empty?.name ?? part.text("each")}"`);
+  return all.filter(({ points }) => points.length).map(({ name, points }, i): Line => ({
+    name, points, ink: inkOf(part, first + i), noLine: style === "none", steps: style === "best", dots: part.flag("dots", true),
+    radius: 3.5, bars: per !== undefined,
+  }));
 }
 
 function inkOf(part: Part, index: number): Ink {

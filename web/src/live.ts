@@ -2,10 +2,11 @@
 import { readReport } from "./data";
 import type { Store } from "./store";
 
-const pause = 1000; // milliseconds
+const pause = 500; // milliseconds
 
-export function follow(store: Store): void {
-  const shown = document.getElementById("live")!;
+// `remake` makes the page anew: of other runs it has other parts.
+export function follow(store: Store, remake: () => void): void {
+  const say = (text: string) => (document.getElementById("live")!.textContent = text);
   let tag = "";
   const ask = async () => {
     try {
@@ -14,14 +15,19 @@ export function follow(store: Store): void {
         tag = answer.headers.get("ETag") ?? "";
         const report = readReport(await answer.json());
         const known = store.data.runs.map((run) => run.name).join("\n");
-        if (report.runs.map((run) => run.name).join("\n") !== known) return location.reload(); // other runs, another page
-        store.replace(report);
+        const same = report.runs.map((run) => run.name).join("\n") === known;
+        if (same) {
+          store.replace(report);
+        } else {
+          store.restart(report);
+          remake();
+        }
       } else if (answer.status !== 304) {
         throw new Error(String(answer.status));
       }
-      shown.textContent = "live";
+      say("live");
     } catch {
-      shown.textContent = "no answer from the server; trying again";
+      say("no answer from the server; trying again");
     }
     setTimeout(ask, pause);
   };

@@ -1,5 +1,6 @@
 // The page: reads its data, puts the sections together, follows a live server.
 import { bound } from "./bound";
+import { forgetCharts } from "./chart";
 import { certified } from "./certified";
 import { curves } from "./curves";
 import { readReport, type Report } from "./data";
@@ -56,9 +57,9 @@ function contents(sections: HTMLElement[]): HTMLElement {
   return h("nav", { "aria-label": "Sections" }, ...links);
 }
 
-function start(): void {
-  const report = readReport(JSON.parse(document.getElementById("bridle-data")?.textContent ?? "null"));
-  const store = new Store(report);
+function show(store: Store): void {
+  const report = store.data;
+  forgetCharts();
   document.title = report.title ? `${report.title} · Bridle` : "Bridle";
   const sections = sectionsOf(store);
   document.getElementById("page")!.replaceChildren(
@@ -67,7 +68,12 @@ function start(): void {
     h("div", { class: "bar" }, contents(sections), runChooser(store)),
     h("main", { id: "main", tabindex: -1 }, ...(sections.length ? sections : [h("p", {}, "There is nothing to show yet.")])),
     h("footer", {}, `Bridle ${report.version}. Charts: Observable Plot. Colours: Okabe and Ito.`));
-  if (report.live) follow(store);
+}
+
+function start(): void {
+  const store = new Store(readReport(JSON.parse(document.getElementById("bridle-data")?.textContent ?? "null")));
+  show(store);
+  if (store.data.live) follow(store, () => show(store));
 }
 
 start();

@@ -48,6 +48,12 @@ export class Store {
     this.changed();
   }
 
+  // For a page that is made anew; the reader's choices stay.
+  restart(data: Report): void {
+    this.data = data;
+    this.listeners.clear();
+  }
+
   changed(): void {
     for (const listener of this.listeners) listener();
   }

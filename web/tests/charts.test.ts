@@ -33,6 +33,7 @@ test("rows are filtered as on the page, and drawn in a series for every value", 
   const picture = draw({ each: "group", names: { b: "the second", a: "the first" } });
   assert.deepEqual(texts(picture).filter((text) => text?.startsWith("the ")), ["the second", "the first"]);
   assert.equal(dots(picture), 3);
+  assert.equal(dots(draw({ where: "seed=1", each: "group" })), 1); // of b no row has a bound
 });
 
 test("a point for several rows is their mean, with a bar over their range", () => {
@@ -63,6 +64,8 @@ test("a mistake in a description is named", () => {
   assert.throws(() => draw({ colour: 1 }), /series\[0\]: unknown key colour; known are name/);
   assert.throws(() => draw({ y: "los" }), /has no column los; it has group, seed/);
   assert.throws(() => draw({ where: "group=c" }), /no row has points for "runs"/);
+  assert.throws(() => draw({ where: "group=c", each: "group" }), /no row has points for "group"/);
+  assert.throws(() => draw({ where: "group=a", each: "group", names: { a: "a", b: "b" } }), /no row has points for "b"/);
   assert.throws(() => draw({ line: "curved" }), /line must be one of join, best, none/);
   assert.throws(() => draw({ x: 3 }), /x must be a text/);
   assert.throws(() => chartOf("chart", { series: [series], rules: [{ label: "no place" }] }, read), /rules\[0\]: at is missing/);
