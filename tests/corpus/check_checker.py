@@ -3,6 +3,7 @@
 in one line what it needs, and stays short."""
 import decimal
 import math
+import operator
 import pathlib
 import random
 import shutil
@@ -70,6 +71,52 @@ def check_huge_numbers():
         pass
 
 
+def exceeds(matrix, limit):
+    """Whether sigma of a matrix of integers is above the limit: an elimination of limit^2 I - W'W in fractions."""
+    columns = list(zip(*matrix))
+    rows = [[(Fraction(limit) ** 2 if i == j else 0) - sum(map(operator.mul, a, b)) for j, b in enumerate(columns)]
+            for i, a in enumerate(columns)]
+    while rows:
+        first, *others = rows
+        if first[0] < 0 or (first[0] == 0 and any(first)):
+            return True
+        rows = [[x - (row[0] * y / first[0] if first[0] else 0) for x, y in zip(row[1:], first[1:])] for row in others]
+    return False
+
+
+def random_matrix(dice):
+    """Integers of 24 bits: with many entries alike, so that some singular values are, too."""
+    few = [dice.randint(-2 ** 23, 2 ** 23) for _ in range(dice.choice((1, 2, 9)))]
+    m, n = dice.randint(1, 6), dice.randint(1, 6)
+    return [[dice.choice(few) for _ in range(n)] for _ in range(m)]
+
+
+def check_proofs_of_norms(count, dice):
+    """Nothing is proved that is false, however near it is to what is true; and what is true by 10^-10 is proved."""
+    near = 0
+    for _ in range(count):
+        matrix = random_matrix(dice)
+        shift = dice.choice((0, 0, 100, -140))
+        weight = np.ldexp(np.float32(matrix), shift).astype(np.float32)
+        sigma = math.ldexp(float(np.linalg.norm(np.float64(matrix), 2)), shift)
+        spectral, rows = CHECKER.spectral_norm(weight), CHECKER.euclidean_norm(weight)
+        for _ in range(12):
+            limit = sigma * (1 + dice.randint(-40, 40) * 2.0 ** -53)
+            if exceeds(matrix, math.ldexp(limit, -shift)):
+                near += 1
+                assert not spectral(limit), (matrix, shift, limit)
+        assert spectral(sigma * (1 + 1e-10)) and not spectral(sigma * (1 - 1e-10)) or not sigma
+        square = max(sum(x * x for x in row) for row in matrix)
+        length = math.ldexp(math.sqrt(square), shift)
+        for limit in length, math.nextafter(length, 0), math.nextafter(length, math.inf):
+            assert not rows(limit) or (Fraction(limit) / Fraction(2) ** shift) ** 2 >= square
+        assert rows(length * (1 + 1e-15))
+        largest = float(np.abs(weight).max())
+        entry = CHECKER.largest_entry(weight)
+        assert entry(largest) and not (largest and entry(math.nextafter(largest, 0)))
+    assert near > count
+
+
 def check_opens():
     opened = []
     sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
@@ -125,6 +172,7 @@ def main():
         check_operations(random_number(dice), random_number(dice))
     check_exact_results()
     check_huge_numbers()
+    check_proofs_of_norms(1000, dice)
     check_opens()
     check_what_is_missing()
     check_exit_codes()

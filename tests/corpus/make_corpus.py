@@ -74,6 +74,8 @@ def texts():
         case(f"text_version_{literal!r}", code, ["set_raw", CERTIFICATE, ["version"], literal])
     case("text_certificate_deep", 3, ["set_raw", CERTIFICATE, ["version"], "[" * 15 + "]" * 15])
     case("text_certificate_too_deep", 1, ["set_raw", CERTIFICATE, ["version"], "[" * 16 + "]" * 16])
+    case("text_certificate_too_deep_in_one_place", 1,
+         ["set_raw", CERTIFICATE, ["version"], "[1, " + "[" * 15 + "]" * 15 + ", 1]"])
     case("text_inner_key_twice", 1, ["replace_text", CERTIFICATE, '"share":', '"share": 1, "share":'])
     case("text_architecture_key_twice", 1,
          ["replace_text", CERTIFICATE, '"hidden_size": 4', '"hidden_size": 4, "hidden_size": 4'])
@@ -346,6 +348,63 @@ def configurations():
     case("config_other_order", 0, ["set_value", CONFIG, [], dict(reversed(config.items()))])
 
 
+# Options of blocks, with the values that both accept, and refuse, in the place of what a base says.
+OPTIONS = {
+    "transformer": {
+        "attention_window": ((0, 1, 2 ** 24), (-1, 2 ** 24 + 1, 1.0, True, None)),
+        "document_token": ((-1, 0, 4), (-2, 5, 0.0, False)),
+        "drop_path": ((0, 0.5, 0.0), (1, 1.0, -0.1, "0")),
+        "logit_soft_cap": ((0, 30, 0.5), (-1, True, None)),
+        "qk_norm": ((False,), (True, 0, 1, None)),
+        "qk_norm_epsilon": ((0, 1, 0.01), (-1, -1e-9, "0", True)),
+        "norm_gain": ((True, False), (1, None)),
+        "mixing": (("attention",), ("quadrature", "other", "", 1)),
+        "memory_channels": ((0,), (-1, 32, 1.0, True, 2 ** 24 + 1)),
+        "hidden_act": (("abs",), ("relu_squared", "abs ")),
+        "norm": (("none",), ("center_norm", "layer_norm")),
+        "mlp_alpha": ((0, 0.5), (None, "0", 1.0, -2)),
+        "attention_output_scale": ((0.2,), (None, "0", 1)),
+        "position_bias_start": ((1,), (None,)),
+        "position_bias_dilation": ((2 ** 24,), ())},
+    "transformer_quadrature": {
+        "norm": (("none",), ("tanh", "rms_norm")),
+        "positions": (("none",), ("rope", "learned")),
+        "qk_norm": ((False,), (True,)),
+        "learnable_scales": ((False,), (True,)),
+        "num_key_value_heads": ((0, 2), (1,)),
+        "num_attention_heads": ((), (1, 3, 4)),
+        "memory_channels": ((), (0, 16, 31, 64)),
+        "position_bias_offsets": ((0, 3), (2, 4)),
+        "position_bias": ((False, True), ()),
+        "attention_window": ((0, 1), ()),
+        "learned_alpha": (("scalar",), ("none", "vector")),
+        "mixing": ((), ("attention",)),
+        "residual": (("plain",), ("other",))},
+    "transformer_speedrun": {
+        "qk_norm": ((), (False,)),
+        "qk_norm_epsilon": ((0.02, 1), (0, 0.005)),
+        "norm_gain": ((), (True,)),
+        "norm": (("layer_norm",), ("none", "layer_norm_")),
+        "norm_epsilon": ((0.02,), (0, 0.005)),
+        "activation_divisor": ((2.0,), (1.0,))},
+    "transformer_centered": {
+        "norm_gain": ((), (False,)),
+        "bias": ((), (False,)),
+        "norm_epsilon": ((0, 1), (-1,)),
+        "document_token": ((), (5,))},
+    "transformer_normed": {"norm_gain": ((), (False,)), "norm": (("layer_norm",), ("center_norm", "none", "tanh"))},
+    "mlp_relu": {"mlp_activation": (("abs",), ("relu_squared", "gelu_tanh"))},
+    "mlp_gelu": {"mlp_activation": (("abs",), ("relu_squared", "maxmin"))}}
+
+
+def options_of_blocks():
+    for base, keys in OPTIONS.items():
+        for key, (fine, wrong) in keys.items():
+            for code, values in (0, fine), (3, wrong):
+                for value in values:
+                    case(f"option_{base}_{key}_{json.dumps(value)}", code, ["both", key, value], base=base)
+
+
 # ---- model.safetensors; sealed, so that the digest is not what fails
 def weights():
     def sealed(title, code, *edits, base="transformer"):
@@ -444,7 +503,7 @@ def files():
          ["cut", CERTIFICATE, 3])
 
 
-for make in texts, fields, numbers, matrices, configurations, weights, files:
+for make in texts, fields, numbers, matrices, configurations, options_of_blocks, weights, files:
     make()
 with open(HERE / "cases.jsonl", "w", encoding="utf-8") as out:
     for line in CASES.values():
