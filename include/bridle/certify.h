@@ -1,5 +1,5 @@
 // Certificates: a Lipschitz bound of a model with every number that proves it, and its check. The statement, the file and
-// the way it is checked are in docs/certificate.md.
+// the way it is checked are in docs/reference/certificate.md.
 //
 //   CertifiedBound bound = certify(*model);
 //   check_bound(*model, bound);                        // throws PromiseError unless it holds

@@ -231,7 +231,7 @@ def write_data(bridle, data):
 
 
 def write_folder(bridle, folder):
-    """What the commands of a page find: recipes, experiments, data, and the files that docs/data.md imports."""
+    """What the commands of a page find: recipes, experiments, data, and the files that docs/reference/data.md imports."""
     folder.mkdir()
     for name in ("recipes", "experiments", "scripts"):
         (folder / name).symlink_to(ROOT / name)
