@@ -1,5 +1,5 @@
-// See moved_images.h.
-#include "train/moved_images.h"
+// See augment.h.
+#include "train/augment.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/where.h>
@@ -11,15 +11,15 @@
 
 namespace bridle {
 
-at::Tensor moved_images(const at::Tensor& images, bool mirror, int64_t shift, const RandomKey& key) {
+at::Tensor augment(const at::Tensor& images, bool mirror, int64_t shift, const RandomKey& key) {
   const int64_t count = images.size(0), area = images.size(1) / 3;
   const auto side = std::lround(std::sqrt(static_cast<double>(area)));
   if (3 * side * side != images.size(1))
     throw InputError("training",
-                     fmt::format("images of {} numbers are no squares of three channels", images.size(1)));
+                     fmt::format("images must be squares of three channels, got {} numbers", images.size(1)));
   const at::Tensor draw = random_uniform({3, count, 1}, key, at::kDouble);
-  const auto moved = [&](const at::Tensor& luck) {  // where each row or column comes from: [B, side]
-    const at::Tensor by = luck.mul(static_cast<double>(2 * shift + 1)).floor().to(at::kLong).sub(shift);
+  const auto moved = [&](const at::Tensor& uniform) {  // where each row or column comes from: [B, side]
+    const at::Tensor by = uniform.mul(static_cast<double>(2 * shift + 1)).floor().to(at::kLong).sub(shift);
     return at::arange(side, at::kLong).add(by).clamp(0, side - 1);
   };
   const at::Tensor rows = moved(draw[0]);

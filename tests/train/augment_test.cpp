@@ -1,4 +1,4 @@
-#include "train/moved_images.h"
+#include "train/augment.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
@@ -14,24 +14,24 @@ namespace bridle {
 namespace {
 
 constexpr int64_t kSide = 8;
-const RandomKey kKey{1, Stream::moved_images, 3};
+const RandomKey kKey{1, Stream::augmentation, 3};
 
 at::Tensor one_image(int64_t count) {  // every pixel another number
   return at::arange(3 * kSide * kSide, at::kFloat).expand({count, 3 * kSide * kSide}).contiguous();
 }
 
-TEST(MovedImages, AreAsTheyWereWithoutLuck) {
+TEST(Augment, ChangesNothingWithoutFlipAndShift) {
   const at::Tensor images = one_image(5);
-  EXPECT_TRUE(moved_images(images, false, 0, kKey).equal(images));
+  EXPECT_TRUE(augment(images, false, 0, kKey).equal(images));
 }
 
-TEST(MovedImages, AreSquaresOfThreeChannels) {
-  EXPECT_ERROR(moved_images(one_image(2).narrow(1, 0, 30), true, 0, kKey), InputError, "30 numbers");
+TEST(Augment, TakesSquaresOfThreeChannels) {
+  EXPECT_ERROR(augment(one_image(2).narrow(1, 0, 30), true, 0, kKey), InputError, "30 numbers");
 }
 
-TEST(MovedImages, AreMirroredHalfTheTime) {
+TEST(Augment, FlipsHalfOfTheImages) {
   const at::Tensor images = one_image(2000);
-  const at::Tensor moved = moved_images(images, true, 0, kKey);
+  const at::Tensor moved = augment(images, true, 0, kKey);
   const at::Tensor mirrored = images.view({-1, 3, kSide, kSide}).flip(3).reshape_as(images);
   const at::Tensor same = moved.eq(images).all(1), other = moved.eq(mirrored).all(1);
   EXPECT_TRUE(same.logical_xor(other).all().item<bool>());
@@ -39,9 +39,9 @@ TEST(MovedImages, AreMirroredHalfTheTime) {
 }
 
 // The middle of an image tells by how much it was moved; every move is as likely as any other, and the border is repeated.
-TEST(MovedImages, GoEvenlyInAllDirections) {
+TEST(Augment, ShiftsEvenlyInAllDirections) {
   constexpr int64_t count = 9000;
-  const at::Tensor moved = moved_images(one_image(count), false, 1, kKey).view({count, 3, kSide, kSide});
+  const at::Tensor moved = augment(one_image(count), false, 1, kKey).view({count, 3, kSide, kSide});
   std::map<int64_t, int64_t> seen;
   for (int64_t i = 0; i < count; ++i) {
     const at::Tensor red = moved[i][0];
@@ -56,9 +56,9 @@ TEST(MovedImages, GoEvenlyInAllDirections) {
   for (const auto& [by, times] : seen) EXPECT_NEAR(static_cast<double>(times), count / 9.0, 120.0) << by;
 }
 
-TEST(MovedImages, AreTheSameForOneKeyAndOthersForTheNext) {
+TEST(Augment, GivesTheSameForOneKeyAndOthersForTheNext) {
   const auto moved = [](uint64_t step) {
-    return moved_images(one_image(20), true, 2, {1, Stream::moved_images, step});
+    return augment(one_image(20), true, 2, {1, Stream::augmentation, step});
   };
   EXPECT_TRUE(moved(7).equal(moved(7)));
   EXPECT_FALSE(moved(7).equal(moved(8)));
