@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The hidden matrix's norm over training in units of its target, a column a method (seed 0), as a table; and on standard error the
+"""The hidden matrix's norm over training in units of its target, one column per method (seed 0), as a table; and on standard error the
 largest such ratio of any matrix at any logged step of any seed. A decay's target is where it balances an update: 1/λ for weight decay,
 which the learning rate multiplies too, and η/λ for spectral weight decay, which it does not.
-Usage: experiments/cifar/norms.py RUNS > norms_methods.csv"""
+Usage: experiments/cifar_methods/norms.py RUNS > norms_methods.csv"""
 import csv
 import json
 import pathlib

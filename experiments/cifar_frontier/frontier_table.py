@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The table of docs/results/cifar.md: the best loss of every pair of optimizer and method up to a bound. Usage:
-experiments/cifar/frontier_table.py"""
+experiments/cifar_frontier/frontier_table.py"""
 import csv
 import math
 import pathlib
