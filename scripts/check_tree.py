@@ -100,13 +100,24 @@ def check_every_source_has_a_test():
             report(path, f"has no test: {test.relative_to(ROOT)}")
 
 
+def anchors(page):
+    """Of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ +(.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
 def check_links():
     for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
                  *sorted((ROOT / "benchmarks").rglob("*.md")), *sorted((ROOT / "experiments").rglob("*.md"))]:
         text = re.sub(r"```.*?```", "", path.read_text(), flags=re.S)
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-            if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists():
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            page = path.parent / target if target else path
+            if not page.exists():
                 report(path, f"links to {target}, which does not exist")
+            elif anchor and page.suffix == ".md" and anchor not in anchors(page):
+                report(path, f"links to #{anchor} of {page.name}, which has no such heading")
     for path in sources("src", "include", "cli", "tests", "benchmarks", "examples"):
         for target in re.findall(r"(?:docs|recipes|experiments)/[\w/]+\.(?:md|toml)", path.read_text()):
             if not (ROOT / target).exists():
