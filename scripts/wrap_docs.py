@@ -20,7 +20,7 @@ def blocks(lines):
     inside, prose = False, []
     for line in lines:
         fence = FENCE.match(line)
-        plain = inside or fence or not line.strip() or re.match(r" *\||#|<|!\[| *>", line)
+        plain = inside or fence or not line.strip() or re.match(r" *\|.*\| *$|#|<|!\[| *>", line)
         if prose and (plain or ITEM.match(line)):
             yield True, prose
             prose = []
@@ -41,15 +41,18 @@ def wrapped(lines):
     rest = " " * len(first)
     text = " ".join([lines[0][len(first):].strip(), *(line.strip() for line in lines[1:])])
     text = re.sub(r"`[^`]+`", lambda span: span[0].replace(" ", "\0"), text)
-    out, line = [], first
+    out, line = [], [first]
     for word in text.split():
-        longer = line + word if line in (first, rest) and not line.strip(" -*+.0123456789") else f"{line} {word}"
-        if len(longer) <= WIDTH or line in (first, rest) or STARTS_SOMETHING.match(word):
-            line = longer
+        words = line[1:]
+        if words and len(line[0]) + sum(map(len, words)) + len(words) + len(word) > WIDTH:
+            kept = [word]
+            while STARTS_SOMETHING.match(kept[0]) and len(words) > 1:  # a line must not begin with it
+                kept.insert(0, words.pop())
+            out.append(line[0] + " ".join(words))
+            line = [rest, *kept]
         else:
-            out.append(line)
-            line = rest + word
-    return [part.replace("\0", " ") for part in [*out, line]]
+            line.append(word)
+    return [part.replace("\0", " ") for part in [*out, line[0] + " ".join(line[1:])]]
 
 
 def wrap(text):
@@ -60,13 +63,12 @@ def wrap(text):
 
 
 def too_long(text):
-    """Numbers of the lines that wrap() would touch and that are too long even so, or now."""
+    """Numbers of lines that are longer than they have to be."""
     number = 1
     for is_prose, block in blocks(text.splitlines()):
-        for line in block:
-            if is_prose and len(line) > WIDTH and " " in line.strip():
-                yield number
-            number += 1
+        if is_prose and any(len(line) > WIDTH for line in block) and wrapped(block) != block:
+            yield number
+        number += len(block)
 
 
 def main():
