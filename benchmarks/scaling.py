@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BASE = {"data.sequence_length": 256, "data.batch_size": 16, "model.hidden_size": 256, "model.num_hidden_layers": 3}
 SWEEPS = {  # what changes; everything else as in BASE, or as said
-    "sequence length, 8,192 tokens a step": [{"data.sequence_length": t, "data.batch_size": 8192 // t}
+    "sequence length, 8,192 tokens per step": [{"data.sequence_length": t, "data.batch_size": 8192 // t}
                                              for t in (128, 256, 512, 1024, 2048, 4096)],
     "sequence length, 2 sequences": [{"data.sequence_length": t, "data.batch_size": 2} for t in (512, 1024, 2048, 4096)],
     "width": [{"model.hidden_size": d, "model.num_attention_heads": d // 64} for d in (128, 256, 512, 1024)],
@@ -52,7 +52,7 @@ def main():
         sys.exit(f"scaling: there is no {flags.bridle}; build first (./test), or name it with --bridle")
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     result = {"schema": 1, "commit": commit, "base": BASE, "sweeps": {}}
-    print("| | size | ms a step | tokens a second | share of peak | memory, MB |\n|---|---|---|---|---|---|")
+    print("| | size | ms per step | tokens a second | share of peak | memory, MB |\n|---|---|---|---|---|---|")
     for name, points in SWEEPS.items():
         sizes = [point[SIZE.get(name, "data.sequence_length")] for point in points]
         rows = [bench(flags.bridle, point) for point in points]

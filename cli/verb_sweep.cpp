@@ -29,7 +29,7 @@ namespace {
 
 struct Flags {
   std::string first, second;  // an action and a file, or a file
-  int workers = 0;            // 0: one a core
+  int workers = 0;            // 0: one per core
   int threads = 0;            // of each; 0: the cores, shared
   bool retry = false;
   int worker_of = 0;
@@ -274,7 +274,7 @@ void add_sweep(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   verb->add_option("what", flags->first, "SWEEP.toml; or status or export, and SWEEP.toml")->required();
   verb->add_option("file", flags->second, "SWEEP.toml, after status or export");
-  verb->add_option("--workers", flags->workers, "Processes that train at the same time [one a core]");
+  verb->add_option("--workers", flags->workers, "Processes that train at the same time [one per core]");
   verb->add_option("--threads", flags->threads, "Threads of each [the cores, shared]");
   verb->add_flag("--retry", flags->retry, "Let failed runs try again");
   verb->add_option("--csv", flags->csv, "Where export writes CSV [standard output]");

@@ -364,7 +364,7 @@ def compare_radii(c, o, facts):
 
 
 def check(c, config, file, size):
-    """Everything that docs/certificate.md asks for, of opened files; returns what could be smaller."""
+    """Everything that docs/reference/certificate.md asks for, of opened files; returns what could be smaller."""
     o = read_options(config)
     check_fields(c, config)
     tensors = read_weights(file, size, o, c["weights"])

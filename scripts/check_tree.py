@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Checks on the tree's shape: direction of includes, narrow headers, a test for every source, no raw pointers outside
-kernels/, no dead links in the docs, every folder of src/ in the docs' lists. Prints every finding; exit code 1 if there
-is one."""
+kernels/, no dead links in the docs, every folder of src/ in the docs' lists, no word that the glossary forbids, prose of at most
+100 columns. Prints every finding; exit code 1 if there is one."""
 import pathlib
 import re
+import subprocess
 import sys
+
+import wrap_docs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -19,11 +22,22 @@ PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "architecture": "base", 
                 "bridle": None}
 BROAD = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "ATen/ATen.h", "ATen/Functions.h"}
 
+TEXTS = {".h", ".cpp", ".md", ".py", ".sh", ".toml", ".ts", ".mjs", ".cmake", ".txt", ""}
+
 findings = []
 
 
 def report(path, message):
     findings.append(f"{path.relative_to(ROOT)}: {message}")
+
+
+def committed():
+    """Files that git knows and that are there; all where there is no git, as in a release's archive."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode != 0:
+        return sorted(p for folder in ("src", "include", "cli", "docs", "scripts", "recipes", "experiments", "tests", "web/src")
+                      for p in (ROOT / folder).rglob("*") if p.is_file())
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
 def sources(*folders, suffixes=(".h", ".cpp")):
@@ -86,13 +100,24 @@ def check_every_source_has_a_test():
             report(path, f"has no test: {test.relative_to(ROOT)}")
 
 
+def anchors(page):
+    """Of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ +(.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
 def check_links():
     for path in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
                  *sorted((ROOT / "benchmarks").rglob("*.md")), *sorted((ROOT / "experiments").rglob("*.md"))]:
         text = re.sub(r"```.*?```", "", path.read_text(), flags=re.S)
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-            if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists():
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
+            if re.match(r"[a-z]+:", target):
+                continue
+            page = path.parent / target if target else path
+            if not page.exists():
                 report(path, f"links to {target}, which does not exist")
+            elif anchor and page.suffix == ".md" and anchor not in anchors(page):
+                report(path, f"links to #{anchor} of {page.name}, which has no such heading")
     for path in sources("src", "include", "cli", "tests", "benchmarks", "examples"):
         for target in re.findall(r"(?:docs|recipes|experiments)/[\w/]+\.(?:md|toml)", path.read_text()):
             if not (ROOT / target).exists():
@@ -113,8 +138,36 @@ def check_lists_of_folders():
             report(path, f"lists src/{name}, which does not exist")
 
 
+def forbidden_words():
+    """Pattern and replacement of every row of the glossary's last table."""
+    table = (ROOT / "docs/glossary.md").read_text().partition("\n## Not these\n")[2]
+    for row in re.findall(r"^\| (`.*`) \| (.*) \|$", table, flags=re.M):
+        for pattern in re.findall(r"`([^`]+)`", row[0]):
+            yield re.compile(pattern.replace("\\|", "|"), re.I), row[1]
+
+
+def check_words():
+    words = list(forbidden_words())
+    if len(words) < 5:
+        report(ROOT / "docs/glossary.md", "has no list of words that are not used")
+    files = [p for p in committed() if p.suffix in TEXTS and p != ROOT / "docs/glossary.md" and p.stat().st_size < 2**20]
+    for path in files:
+        lines = [str(path.relative_to(ROOT)), *path.read_text(errors="replace").splitlines()]
+        for pattern, instead in words:
+            for number, line in enumerate(lines):
+                if pattern.search(line):
+                    report(path, f"line {number}: '{pattern.search(line)[0].strip()}'; write instead: {instead}")
+
+
+def check_lengths():
+    """Prose of the docs ends at 100 columns."""
+    for path in committed():
+        if path.suffix == ".md" and path.is_file() and (numbers := list(wrap_docs.too_long(path.read_text()))):
+            report(path, f"lines {', '.join(map(str, numbers[:5]))} are longer than {wrap_docs.WIDTH} columns: run scripts/wrap_docs.py")
+
+
 for check in (check_includes, check_narrow_headers, check_pointers_and_flags, check_every_source_has_a_test,
-              check_links, check_lists_of_folders):
+              check_links, check_lists_of_folders, check_words, check_lengths):
     check()
 print("\n".join(findings) or "check_tree: passed")
 sys.exit(1 if findings else 0)

@@ -1,4 +1,4 @@
-// The forward pass of a model in 210 digits, written from docs/certificate.md alone: it shares no code with src/nn.
+// The forward pass of a model in 210 digits, written from docs/reference/certificate.md alone: it shares no code with src/nn.
 #pragma once
 
 #include <ATen/core/Tensor.h>

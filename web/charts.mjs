@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Draws the charts that CHARTS.toml describes, with the code of the page, as SVG files beside it:
 //   node web/charts.mjs CHARTS.toml… [--out FOLDER] [--check]
-// [NAME] becomes NAME.svg. --check draws nothing: exit code 1 where a file is not what would be drawn. docs/report.md has the keys.
+// [NAME] becomes NAME.svg. --check draws nothing: exit code 1 where a file is not what would be drawn. docs/how-to/report.md has the keys.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";

@@ -1,4 +1,4 @@
-// certificate.json: a certified bound, and what it is about. docs/certificate.md has the format and all that its check proves.
+// certificate.json: a certified bound, and what it is about. docs/reference/certificate.md has the format and all that its check proves.
 //
 //   const CertifiedBound bound = certify(*model);
 //   const ModelIdentity written = write_model(*model, folder, certificate_metadata(bound));
@@ -45,7 +45,7 @@ struct CheckedCertificate {
   std::vector<std::string> loose;
 };
 
-// Everything that docs/certificate.md lists, for the model in `folder`. The three files are opened once each, all of them before
+// Everything that docs/reference/certificate.md lists, for the model in `folder`. The three files are opened once each, all of them before
 // anything is judged. Throws InputError where one cannot be read, or is not JSON and should be; PromiseError, naming what
 // does not hold, for everything else.
 CheckedCertificate check_certificate(const std::filesystem::path& path, const std::filesystem::path& folder);

@@ -1,5 +1,5 @@
 // Certificates: a Lipschitz bound of a model with every number that proves it, and its check. The statement, the file and
-// the way it is checked are in docs/certificate.md.
+// the way it is checked are in docs/reference/certificate.md.
 //
 //   CertifiedBound bound = certify(*model);
 //   check_bound(*model, bound);                        // throws PromiseError unless it holds
@@ -17,7 +17,7 @@
 
 namespace bridle {
 
-// What is stated about one weight: "norm", "heads", "scaled_heads", … with one value or one a head. Never too small.
+// What is stated about one weight: "norm", "heads", "scaled_heads", … with one value or one per head. Never too small.
 struct WeightFacts {
   std::string name;
   std::vector<int64_t> shape;
@@ -89,7 +89,7 @@ constexpr double kLeastSearchDomain = 1e-100;  // squares of far smaller inputs 
 struct SearchOptions {
   double domain = 1.0;          // norm of both inputs: the largest RMS over tokens
   int64_t sequence_length = 8;  // transformers
-  int starts = 4;               // random and structured ones, climbed side by side
+  int starts = 4;               // random and structured ones, ascended side by side
   int rounds = 60;              // of ascent, a forward and a backward pass each
   uint64_t seed = 0;
   OnProgress on_progress = {};

@@ -86,7 +86,7 @@ struct TopSingular {
 
 TopSingular top_singular_estimate(const Tensor& matrix, PowerState& state, int rounds = 16);
 
-// One number a matrix, [b] or [].
+// One number per matrix, [b] or [].
 Tensor spectral_norm_estimate(const Tensor& matrix, int rounds = 16);
 
 // ---- The spectral norm from above, rigorous in floating point: docs/theory/spectral_norm.md
@@ -100,7 +100,7 @@ struct NormBoundOptions {
   // How far above the norm the bound may lie, as a share of it. 10⁻⁴ saves the Cholesky method most of its
   // time.
   double excess = 1e-8;
-  // Bounds to try first, one a matrix: the Cholesky method returns one that it can prove, saving most of its time, however far above
+  // Bounds to try first, one per matrix: the Cholesky method returns one that it can prove, saving most of its time, however far above
   // the norm it lies, and looks for the norm itself only where it cannot.
   std::vector<double> try_first = {};
 };

@@ -11,7 +11,7 @@
 namespace bridle {
 
 // random      every batch is a fresh draw: disjoint examples, laid at a random phase of the text
-// shuffled    every example once an epoch, in an order and phase of that epoch
+// shuffled    every example once per epoch, in an order and phase of that epoch
 // sequential  the data as it stands, over and over
 enum class Order { random, shuffled, sequential };
 const char* word(Order order);  // in recipes; null past the last

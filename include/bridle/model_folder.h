@@ -1,5 +1,5 @@
 // A model's folder: config.json and model.safetensors, in the layout and with the names of Hugging Face's tools. The two files
-// are enough to certify a model, whoever wrote them: docs/certificate.md has their keys.
+// are enough to certify a model, whoever wrote them: docs/reference/certificate.md has their keys.
 //
 //   write_model(*model, "folder");
 //   const StoredModel stored = read_model("folder");

@@ -20,7 +20,7 @@ enum class Stream : uint16_t {
   test,
   token_noise,
   attack,
-  moved_images
+  augmentation
 };
 
 struct RandomKey {

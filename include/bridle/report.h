@@ -15,7 +15,7 @@ struct ReportOptions {
   bool live = false;       // the page asks for newer data: bridle serve
 };
 
-// Runs (folders) and sweeps (SWEEP.toml, or its CSV file) as the JSON text that docs/report.md describes. ASCII alone, and no "<":
+// Runs (folders) and sweeps (SWEEP.toml, or its CSV file) as the JSON text that docs/how-to/report.md describes. ASCII alone, and no "<":
 // nothing in it can end the script element that it is put in. Throws InputError, naming what is neither.
 std::string report_data(const std::vector<std::filesystem::path>& what, const ReportOptions& options = {});
 

@@ -35,7 +35,7 @@ struct Sweep {
   std::vector<SweepRun> runs;     // in the order of their turn
 };
 
-// docs/sweeps.md has the keys. Throws InputError, for a file that cannot be read, an unknown key, or a setting that no recipe has.
+// docs/how-to/sweep.md has the keys. Throws InputError, for a file that cannot be read, an unknown key, or a setting that no recipe has.
 Sweep read_sweep(const std::filesystem::path& file);
 
 enum class SweepStatus { waiting, running, done, diverged, failed };

@@ -1,5 +1,5 @@
 // JSON as it stands in a file, read so strictly that no two readers can disagree about it. The rules are in
-// docs/certificate.md, "JSON texts".
+// docs/reference/certificate.md, "JSON texts".
 #pragma once
 
 #include <cstddef>

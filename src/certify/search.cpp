@@ -1,6 +1,6 @@
 // The two inputs are x ± h·v, ‖v‖ = 1: one backward pass from ‖f(x + hv) − f(x − hv)‖ gives both the gradient
 // of the stretch with respect to x and Jᵀu for the direction v. In this norm the best direction for a given u moves every
-// token as far as it may, v_t = √d·(Jᵀu)_t/|(Jᵀu)_t|, which is power iteration; x climbs with a step of its own.
+// token as far as it may, v_t = √d·(Jᵀu)_t/|(Jᵀu)_t|, which is power iteration; x ascends with a step of its own.
 #include "bridle/certify.h"
 
 #include <ATen/core/grad_mode.h>
@@ -92,7 +92,7 @@ class Ascent {
   // One stage at a fixed distance, with momentum: whatever stretches less than before is taken back and tried with a
   // smaller step and without momentum.
   template <class AfterRound>
-  Place climb(const at::Tensor& x, const at::Tensor& v, double h, int rounds, AfterRound after) const {
+  Place ascend(const at::Tensor& x, const at::Tensor& v, double h, int rounds, AfterRound after) const {
     Place best = look(into_ball(x, radius(h)), v, h);
     at::Tensor step = at::full({x.size(0)}, 0.1, x.options());
     at::Tensor uphill = at::zeros_like(x);
@@ -225,7 +225,7 @@ ObservedStretch search_stretch(const Model& searched, const SearchOptions& optio
   int left = options.rounds;
   for (const double h : stages(model)) {
     const int rounds = h == kClosest ? left : options.rounds / 4;
-    place = whole.climb(place.x, place.v, h, rounds, after);
+    place = whole.ascend(place.x, place.v, h, rounds, after);
     left -= rounds;
   }
   const Pair pair = best_pair(whole, place, options.domain);
@@ -233,7 +233,7 @@ ObservedStretch search_stretch(const Model& searched, const SearchOptions& optio
   const int64_t most = place.stretch.argmax().item<int64_t>();
   x = place.x.narrow(0, most, 1).expand_as(place.x).contiguous();
   v = toward_largest_rows(model, x, place.v);
-  const Place logit = single.climb(x, v, kClosest, options.rounds / 3, after);
+  const Place logit = single.ascend(x, v, kClosest, options.rounds / 3, after);
   const Pair logit_pair = best_pair(single, logit, options.domain);
   return {pair.ratio, logit_pair.ratio, pair.first, pair.second, logit_pair.first, logit_pair.second};
 }

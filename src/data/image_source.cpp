@@ -70,7 +70,7 @@ at::Tensor per_channel(const std::array<double, 3>& values) {
 // A share of the labels replaced by draws from all classes, the right one among them.
 void randomize_labels_(std::vector<int64_t>& labels, double share, uint64_t seed) {
   if (!(share >= 0.0 && share <= 1.0))
-    throw InputError("data", fmt::format("random_labels = {}; it is a share between 0 and 1", share));
+    throw InputError("data", fmt::format("random_labels must be from 0 to 1, got {}", share));
   const auto count = static_cast<int64_t>(labels.size());
   const at::Tensor chance =
       random_uniform({count}, {.seed = seed, .stream = Stream::labels, .step = 0}, at::kDouble);

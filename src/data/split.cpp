@@ -23,7 +23,7 @@ struct Range {
 // The part of `size` examples or tokens that a split of the training files takes.
 Range part_of(int64_t size, Split split, double held_out) {
   if (!(held_out >= 0.0 && held_out < 1.0))
-    throw InputError("data", fmt::format("held_out = {}; it is a share below 1", held_out));
+    throw InputError("data", fmt::format("held_out must be at least 0 and below 1, got {}", held_out));
   const int64_t border = size - std::llround(std::floor(static_cast<double>(size) * held_out));
   if (split == Split::validation) return {0, size};
   return split == Split::train ? Range{0, border} : Range{border, size};

@@ -1,4 +1,4 @@
-// certificate.json's content, read strictly: docs/certificate.md, "The language", has the rules.
+// certificate.json's content, read strictly: docs/reference/certificate.md, "The language", has the rules.
 #pragma once
 
 #include <nlohmann/json.hpp>

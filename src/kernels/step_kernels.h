@@ -1,6 +1,6 @@
 // The kernels of a fused training step, on raw memory, one table for each instruction set and each type of values. Matrices of
 // activations are rows of values, bfloat16 or float32 as the table says, behind `void*`; every size is padded to a multiple of
-// 32 (kBlock), with zeros, so that no kernel has a ragged end. Weights are packed once a step. Kernels run on the calling
+// 32 (kBlock), with zeros, so that no kernel has a ragged end. Weights are packed once per step. Kernels run on the calling
 // thread; who runs which is the caller's choice.
 #pragma once
 

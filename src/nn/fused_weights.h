@@ -1,4 +1,4 @@
-// The matrices of a fused pass: packed for the products of both directions once a step, and sums of their gradients, which
+// The matrices of a fused pass: packed for the products of both directions once per step, and sums of their gradients, which
 // become tensors at its end.
 #pragma once
 

@@ -12,9 +12,9 @@
 namespace bridle {
 
 enum class NormKind {
-  spectral,         // [b, m, n]: one a matrix
+  spectral,         // [b, m, n]: one per matrix
   largest_row_rms,  // [rows, n]: one for the table
-  row_euclidean,    // [b, n]: one a row
+  row_euclidean,    // [b, n]: one per row
   largest_entry,    // any: one
 };
 

@@ -1,4 +1,4 @@
-// A run's folder as data for the page: docs/report.md has the keys. What a folder lacks is left out; what is damaged is named in
+// A run's folder as data for the page: docs/how-to/report.md has the keys. What a folder lacks is left out; what is damaged is named in
 // "problems", so that one bad file does not hide the rest.
 #pragma once
 

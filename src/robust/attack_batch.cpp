@@ -18,7 +18,7 @@
 namespace bridle {
 namespace {
 
-// A pixel's value for every input of the model, from one a channel.
+// A pixel's value for every input of the model, from one per channel.
 at::Tensor per_pixel(const std::array<double, 3>& values, int64_t pixels, at::Device device) {
   const at::Tensor result = at::empty({3, pixels / 3}, at::device(device).dtype(at::kFloat));
   for (size_t channel = 0; channel < values.size(); ++channel)

@@ -143,7 +143,7 @@ Group Reader::group(const toml::table& table, const Group& common, bool named) c
   const auto recipe = value<std::string>(table, "recipe", "");
   if (!recipe.empty()) group.recipe = file_.parent_path() / recipe;
   group.take = value<int64_t>(table, "take", common.take);
-  if (group.take < 0) refuse(fmt::format("take = {}; it is a number of runs, or 0 for all", group.take));
+  if (group.take < 0) refuse(fmt::format("take must be 0, for all runs, or more, got {}", group.take));
   for (const char* key : {"set", "grid"}) {
     if (table.contains(key) && table.get_as<toml::table>(key) == nullptr)
       refuse(fmt::format("{} = {} is no table: write [{}] and a line for each setting", key,

@@ -1,5 +1,5 @@
 // The memory that training will take, counted from its shapes before anything is allocated. It leaves out what is small or short
-// lived, so that it lies below the peak: it is there to refuse what cannot fit. docs/training.md compares it with what was measured.
+// lived, so that it lies below the peak: it is there to refuse what cannot fit. docs/reference/training.md compares it with what was measured.
 #pragma once
 
 #include <cstdint>

@@ -67,8 +67,8 @@ Settings data_settings(DataOptions& o) {
       {"data.token_noise", &o.token_noise,
        "text: share of tokens that training reads wrongly, against overfitting"},
       {"data.standardize", &o.standardize, "images: channels with mean 0 and deviation 1"},
-      {"data.mirror", &o.mirror, "images: training sees half of them mirrored, against overfitting"},
-      {"data.shift", &o.shift, "images: training sees them moved by up to so many pixels, both ways"},
+      {"data.mirror", &o.mirror, "images: training flips half of them left to right, against overfitting"},
+      {"data.shift", &o.shift, "images: training shifts them by up to so many pixels, both ways"},
       {"data.random_labels", &o.random_labels, "images: share of training labels drawn at random"}};
 }
 
@@ -127,9 +127,9 @@ Settings constraint_settings(ConstraintSettings& o) {
 
 Settings training_settings(TrainingOptions& o) {
   return {{"training.steps", &o.steps, "optimizer steps"},
-          {"training.seed", &o.seed, "of weights, order, labels, dropout, token noise and moved images"},
+          {"training.seed", &o.seed, "of weights, order, labels, dropout, token noise and augmentation"},
           {"training.precision", choice(&o.precision), "of products; master weights are float32"},
-          {"training.accumulate", &o.accumulate, "batches a step"},
+          {"training.accumulate", &o.accumulate, "batches per step"},
           {"training.margin", &o.margin, "taken off the right logit in the loss: larger certified radii"},
           {"training.log_every", &o.log_every, "steps between lines of metrics.jsonl"},
           {"training.evaluate_every", &o.evaluate_every, "steps; 0: at the end only"},

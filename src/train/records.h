@@ -1,4 +1,4 @@
-// What a run measures, as records for its sinks: the keys of metrics.jsonl (docs/training.md).
+// What a run measures, as records for its sinks: the keys of metrics.jsonl (docs/reference/training.md).
 #pragma once
 
 #include <optional>

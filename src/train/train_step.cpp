@@ -6,7 +6,7 @@
 
 #include "base/stopwatch.h"
 #include "bridle/error.h"
-#include "train/moved_images.h"
+#include "train/augment.h"
 #include "train/token_noise.h"
 
 namespace bridle {
@@ -18,8 +18,8 @@ Batch next_batch(TrainState& state, int64_t which) {
   const RunOptions& options = state.options;
   const auto number = static_cast<uint64_t>(state.step * options.training.accumulate + which);
   if (options.data.mirror || options.data.shift > 0)
-    batch.inputs = moved_images(batch.inputs, options.data.mirror, options.data.shift,
-                                {options.training.seed, Stream::moved_images, number});
+    batch.inputs = augment(batch.inputs, options.data.mirror, options.data.shift,
+                           {options.training.seed, Stream::augmentation, number});
   if (options.data.token_noise > 0.0)
     batch.inputs = with_wrong_tokens(batch.inputs, options.data.token_noise, state.model->shape().outputs,
                                      {options.training.seed, Stream::token_noise, number});

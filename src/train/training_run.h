@@ -1,4 +1,4 @@
-// A run at work: the loop around train_step_, and when it logs, evaluates, saves and ends. Its folder is docs/training.md's.
+// A run at work: the loop around train_step_, and when it logs, evaluates, saves and ends. Its folder is docs/reference/training.md's.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The published schemas against the corpus: they accept every certificate and configuration that the checkers accept,
-and refuse what a schema can see. What it cannot see is marked in docs/certificate.md."""
+and refuse what a schema can see. What it cannot see is marked in docs/reference/certificate.md."""
 import importlib.util
 import json
 import re

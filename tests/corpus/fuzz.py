@@ -6,7 +6,7 @@
     fuzz.py CHECK_FOLDERS --seed 1 --start 4711 --count 1     one mutation again, with both messages
 
 Mutation i depends on the seed and i alone. Stated numbers are moved by at least a millionth: closer to what can just be
-proved the two arithmetics may differ in their last digits, as docs/certificate.md says."""
+proved the two arithmetics may differ in their last digits, as docs/reference/certificate.md says."""
 import argparse
 import collections
 import hashlib

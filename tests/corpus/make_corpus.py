@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes cases.jsonl: edits of the folders in bases/ and the exit code that both checkers must give. One line a case:
-{"name": ..., "base": ..., "code": 0, 1 or 3, "edits": [...]}. check_corpus.py runs them; docs/certificate.md has the
+{"name": ..., "base": ..., "code": 0, 1 or 3, "edits": [...]}. check_corpus.py runs them; docs/reference/certificate.md has the
 rules."""
 import json
 import struct

@@ -68,7 +68,7 @@ TEST(Images, HaveAShareOfRandomLabels) {
   EXPECT_TRUE(labels(0.5, 1).equal(labels(0.5, 1)));
   EXPECT_FALSE(labels(0.5, 1).equal(labels(0.5, 2)));
   for (int64_t c = 0; c < 10; ++c) EXPECT_NEAR(labels(1.0, 1).eq(c).sum().item<double>() / kCount, 0.1, 0.03);
-  EXPECT_ERROR(labels(1.5, 1), InputError, "random_labels = 1.5");
+  EXPECT_ERROR(labels(1.5, 1), InputError, "random_labels must be from 0 to 1, got 1.5");
 }
 
 TEST(Images, RefuseTruncatedFilesAndWrongLabels) {

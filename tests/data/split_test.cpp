@@ -47,7 +47,8 @@ TEST(Splits, SayWhatIsWrong) {
   const TemporaryFolder folder;
   DataSet data{.name = "d", .outputs = 100, .train = write_shards(folder, counting(100))};
   EXPECT_ERROR(open_split(data, Split::validation), InputError, "'d' has no validation files");
-  EXPECT_ERROR(open_split(data, Split::train, {.held_out = 1.0}), InputError, "held_out = 1");
+  EXPECT_ERROR(open_split(data, Split::train, {.held_out = 1.0}), InputError,
+               "held_out must be at least 0 and below 1, got 1");
   EXPECT_ERROR(open_split(data, Split::held_out, {.sequence_length = 4}), InputError, "has 0");
   data.kind = DataKind::tokenizer;
   EXPECT_ERROR(open_split(data, Split::train), InputError, "is a tokenizer");

@@ -39,7 +39,9 @@ FEW = {"attack": {"--images": "8", "--steps": "2", "--restarts": "1", "--queries
        "sample": {"--tokens": "20"}}
 
 # Runs that a page speaks of and does not train: the test trains them. Any other must come from the page itself.
-RUNS = {"runs/shakespeare_budget": "recipes/shakespeare_budget.toml",
+RUNS = {"runs/quickstart": "recipes/quickstart.toml",
+        "runs/two": "recipes/quickstart.toml",
+        "runs/shakespeare_budget": "recipes/shakespeare_budget.toml",
         "runs/robust": "recipes/cifar_mlp_robust_soft_cap.toml",
         "runs/sweeps/cifar_certified/runs/KEY": "recipes/cifar_mlp_certified.toml"}
 
@@ -78,17 +80,20 @@ def commands_in(line):
 
 
 def fenced_lines(page):
-    """Number and text of every line in a fenced block; a line that ends with a backslash is one with the next."""
-    inside, carried = False, ""
+    """Number and text of every line in a fenced block that may be a command: none of ```text, and of ```console those
+    after `$ `, the others being output. A line that ends with a backslash is one with the next."""
+    kind, carried = None, ""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         if line.lstrip().startswith("```"):
             if carried:
                 yield number, carried.strip()
-            inside, carried = not inside, ""
-        elif inside and line.endswith("\\"):
-            carried += line[:-1]
-        elif inside:
-            yield number, (carried + line).strip()
+            kind, carried = (line.strip("` ") or "plain") if kind is None else None, ""
+        elif kind is None or kind == "text" or (kind == "console" and not carried and not line.startswith("$ ")):
+            continue
+        elif line.endswith("\\"):
+            carried += line[:-1].removeprefix("$ ")
+        else:
+            yield number, (carried + line.removeprefix("$ ")).strip()
             carried = ""
 
 
@@ -231,7 +236,7 @@ def write_data(bridle, data):
 
 
 def write_folder(bridle, folder):
-    """What the commands of a page find: recipes, experiments, data, and the files that docs/data.md imports."""
+    """What the commands of a page find: recipes, experiments, data, and the files that docs/reference/data.md imports."""
     folder.mkdir()
     for name in ("recipes", "experiments", "scripts"):
         (folder / name).symlink_to(ROOT / name)
@@ -251,6 +256,8 @@ def reason_not_to_run(text, facts):
     words = shlex.split(text)
     if any(word in PLACEHOLDERS for word in words):
         return "it has a placeholder"
+    if words[0] == "serve":
+        return "it goes on until it is ended"
     if words[:2] == ["data", "get"]:
         return "it needs the network"
     if words[:2] == ["data", "import"] and facts.data.intersection(words[2:3]):
@@ -294,9 +301,11 @@ class Folder:
 
     def make_runs(self, words):
         """Trains what the page takes for granted."""
-        for word in words:
-            if word in RUNS and not (self.folder / word).exists():
-                return self.call([self.bridle, *cut_down(["train", RUNS[word], "--out", word])])
+        for before, word in zip(["", *words], words):
+            run = next((run for run in RUNS if word == run or word.startswith(run + "/")), None)
+            if run and before != "--out" and not (self.folder / run).exists():
+                if fault := self.call([self.bridle, *cut_down(["train", RUNS[run], "--out", run])]):
+                    return fault
         return None
 
 

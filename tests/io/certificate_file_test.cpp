@@ -84,7 +84,7 @@ TEST(CertificateFiles, AreRefusedWhereTheyAreNotAboutTheFolder) {
           "must be null exactly where");
   refused([](Json& j) { j["observed_lipschitz"] = 2.0 * j["lipschitz"].get<double>(); }, "above the bound");
   refused([](Json& j) { j["layers"][1]["share"] = 0.9; }, "the share of");
-  refused([](Json& j) { j["matrices"][0]["surprise"] = 1.0; }, "not known");
+  refused([](Json& j) { j["matrices"][0]["extra"] = 1.0; }, "not known");
   refused([](Json& j) { j["matrices"][0]["shape"] = {1, 1}; }, "another shape");
   refused([](Json& j) { j["matrices"][0]["method"] = "guess"; }, "'method' must be \"sums\"");
   refused([](Json& j) { j["certified_accuracy"] = 1.0; }, "must have 17 fields, got 18");

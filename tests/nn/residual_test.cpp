@@ -101,7 +101,7 @@ TEST(ResidualModule, AVectorWeighsEveryEntryByItsOwn) {
 }
 
 // The largest RMS of (1 − α)∘x + α∘b, or x + α∘b, for x and b of RMS norms a and f that have nothing to do with each other: x and b
-// on one entry or two, and climbs from random ones.
+// on one entry or two, and ascends from random ones.
 double observed_mixture(bool convex, const at::Tensor& alpha, double a, double f) {
   const int64_t n = alpha.size(0);
   const at::Tensor kept = convex ? alpha.neg().add(1.0) : at::ones_like(alpha);

@@ -154,7 +154,7 @@ Candidate moved(const Candidate& from, const View& view, double step) {
   return to;
 }
 
-Candidate climbed(const Shape& shape, Candidate best, int rounds) {
+Candidate ascended(const Shape& shape, Candidate best, int rounds) {
   Alone module(shape, at::kDouble);
   View view = look(module, best);
   double step = 0.1;
@@ -170,10 +170,10 @@ Candidate climbed(const Shape& shape, Candidate best, int rounds) {
   return best;
 }
 
-// The largest stretch that a climb from there finds, below the bound.
+// The largest stretch that an ascent from there finds, below the bound.
 double expect_below_bound(const Shape& shape, const Candidate& start, int rounds,
                           double* bound_out = nullptr) {
-  const Candidate found = climbed(shape, start, rounds);
+  const Candidate found = ascended(shape, start, rounds);
   Alone module(shape, at::kFloat);  // the bound is for weights in float32
   module.set_weights_(found.weights);
   for (const Tensor& weight : module.weights()) EXPECT_NEAR(test::spectral_norm(weight.detach()), 1.0, 1e-6);

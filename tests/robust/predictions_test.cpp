@@ -38,7 +38,7 @@ TEST(CertifiedClasses, FallWithEpsilonAndStartAtAllOfThem) {
   EXPECT_ERROR(result.of("float8"), InputError, "float8");
 }
 
-// One image at a time, so that each share says whether this image is certified. The attack climbs the margin to the
+// One image at a time, so that each share says whether this image is certified. The attack ascends the margin to the
 // likeliest other class, from many random points.
 class CertifiedClassesOf : public testing::TestWithParam<ActivationKind> {};
 

@@ -133,7 +133,9 @@ TEST_F(SweepSpecTest, RefusesWhatIsWrongBeforeTheFirstRun) {
   EXPECT_NE(refusal("recipe = 'recipe.toml'\ngroup = [1]\n").find("[[group]]"), std::string::npos);
   EXPECT_NE(refusal("recipe = 'recipe.toml'\n[group]\nname = 'a'\n").find("[[group]]"), std::string::npos);
   EXPECT_NE(refusal("recipe = 'recipe.toml'\nset = 3\n").find("[set]"), std::string::npos);
-  EXPECT_NE(refusal("recipe = 'recipe.toml'\ntake = -1\n").find("take = -1"), std::string::npos);
+  EXPECT_NE(
+      refusal("recipe = 'recipe.toml'\ntake = -1\n").find("take must be 0, for all runs, or more, got -1"),
+      std::string::npos);
   EXPECT_THROW(read_sweep(folder_ / "none.toml"), InputError);
 }
 

@@ -1,4 +1,4 @@
-// Charts that a file describes, drawn as the page draws its own (docs/report.md, "Charts of results"). The description comes from a
+// Charts that a file describes, drawn as the page draws its own (docs/how-to/report.md, "Charts of results"). The description comes from a
 // TOML file, the points from tables: CSV files of sweeps, or attack.json.
 import { ink, type Ink } from "./colors";
 import type { Cell } from "./data";

