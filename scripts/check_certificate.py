@@ -23,26 +23,26 @@ FIELDS = {"schema", "version", "formula", "certified", "norm", "lipschitz", "log
           "weights", "architecture", "layers", "matrices"}
 # The keys of config.json with their defaults. A tuple lists the words that are allowed, the default first; a key whose
 # default is a float also takes an integer.
-BOTH = {"initialization": ("orthogonal", "normal"), "final_scale": 1.0}
+BOTH = {"initialization": ("orthogonal", "normal", "xavier_spectral"), "final_scale": 1.0}
 MLP = {**BOTH, "layer_sizes": [], "mlp_activation": ("relu", *SLOPES), "input_bound": 1.0}
 TRANSFORMER = {
     **BOTH, "vocab_size": 0, "real_vocab_size": 0, "hidden_size": 256, "num_hidden_layers": 3, "num_attention_heads": 4,
     "mixing": ("attention", "quadrature"), "memory_channels": 0,
     "num_key_value_heads": 0, "intermediate_size": 0, "max_position_embeddings": 0,
-    "positions": ("rope", "learned", "none"), "rope_theta": 10000.0, "hidden_act": tuple(SLOPES),
+    "positions": ("rope", "learned", "none"), "rope_theta": 10000.0, "rope_half_truncated": False, "hidden_act": tuple(SLOPES),
     "activation_divisor": 1.1289, "softmax_scale": 1.0, "attention_output_scale": 1 / 3, "residual": ("convex", "plain"),
     "attention_alpha": 0.0, "mlp_alpha": 0.0, "learned_alpha": ("none", "scalar", "vector"),
-    "qk_norm": False, "qk_norm_epsilon": 1e-6,
-    "attention_window": 0, "document_token": -1, "position_bias": False, "position_bias_offsets": 0,
+    "qk_norm": False, "qk_norm_epsilon": 1e-6, "value_norm": False,
+    "attention_window": 0, "window_block": 1, "long_window_layers": [], "document_token": -1, "position_bias": False, "position_bias_offsets": 0,
     "position_bias_start": 0.0, "position_bias_dilation": 1, "logit_bias": False,
-    "norm": ("none", "tanh", "rms_norm", "layer_norm", "center_norm"), "norm_epsilon": 1e-5, "norm_gain": True,
-    "learnable_scales": False, "bias": False, "tie_embeddings": False, "dropout": 0.0, "drop_path": 0.0,
+    "norm": ("none", "tanh", "rms_norm", "layer_norm", "center_norm"), "norm_epsilon": 1e-5, "norm_gain": True, "norm_after": False,
+    "learnable_scales": False, "bias": False, "tie_embeddings": False, "dropout": 0.0, "branch_dropout": 0.0, "drop_path": 0.0,
     "logit_soft_cap": 0.0}
 NORMS, BIASED_NORMS = ("rms_norm", "layer_norm", "center_norm"), ("layer_norm", "center_norm")
 WORDS_BEFORE = {"learned_alpha": {False: "none", True: "scalar"}}  # of keys that were switches once
 FOREIGN_TEXTS = {"torch_dtype", "transformers_version", "bridle_version"}  # of no consequence for the model
 COUNTS = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
-          "intermediate_size", "max_position_embeddings", "position_bias_offsets", "position_bias_dilation")
+          "intermediate_size", "max_position_embeddings", "position_bias_offsets", "position_bias_dilation", "window_block")
 
 class Unreadable(Exception):
     """A file cannot be read, or is not JSON and should be."""
@@ -168,8 +168,15 @@ def complete_transformer(o):
     quadrature = o.mixing == "quadrature"
     need(0 <= o.memory_channels <= (LARGEST_SIZE if quadrature else 0), "memory_channels is out of range")
     need(not quadrature or o.hidden_size % 32 == o.memory_channels % 32 == 0, "sizes must be multiples of 32")
-    need(not quadrature or (o.norm, o.positions, o.qk_norm, o.learnable_scales, o.num_key_value_heads)
-         == ("none", "none", False, False, o.num_attention_heads), "what does not go with quadrature")
+    need(not quadrature or (o.norm, o.positions, o.qk_norm, o.value_norm, o.learnable_scales, o.num_key_value_heads)
+         == ("none", "none", False, False, False, o.num_attention_heads), "what does not go with quadrature")
+    need(o.attention_window % o.window_block == 0, "attention_window is not a multiple of window_block")
+    need(o.attention_window > 0 or (o.window_block == 1 and not o.long_window_layers), "blocks without a window")
+    need(all(0 <= layer < o.num_hidden_layers for layer in o.long_window_layers), "long_window_layers")
+    need(not o.rope_half_truncated or (o.positions == "rope" and o.hidden_size // o.num_attention_heads % 4 == 0),
+         "rope_half_truncated")
+    need(not o.norm_after or o.norm != "none", "norm_after needs a norm")
+    need(0 <= o.branch_dropout < 1, "branch_dropout is out of range")
     need(0 <= o.attention_window <= LARGEST_SIZE and -1 <= o.document_token < o.vocab_size, "window or document_token")
     need(o.qk_norm_epsilon >= 0 and 0 <= o.drop_path < 1 and o.logit_soft_cap >= 0, "epsilon, drop_path or soft cap")
     need(o.norm != "center_norm" or o.hidden_size > 1, "center_norm needs two entries")
@@ -213,7 +220,7 @@ def expected_tensors(o):
         if o.learned_alpha != "none":
             entries = d if o.learned_alpha == "vector" else 1
             yield from ((f"{block}{branch}_alpha", [entries]) for branch in (("mlp",) if quadrature else ("attention", "mlp")))
-    yield from ((f"model.norm.{part}", [d]) for part in norm_parts)
+    yield from ((f"model.norm.{part}", [d]) for part in norm_parts if not o.norm_after)
     yield from [] if o.tie_embeddings else [("lm_head.weight", [o.vocab_size, d])]
     yield from [("final_scale", [1])] if o.learnable_scales else []
     yield from [("logit_bias", [o.real_vocab_size])] if o.logit_bias else []
@@ -488,14 +495,20 @@ def attention(o, facts, name, x):
         slope, length = (Up(1) / o.qk_norm_epsilon).root(), root_of_ratio(d, H)
         q, k = ([n * slope for n in norms] for norms in (q, k))
         Q, K = ([min_up(length, n * slope) for n in norms] for norms in (Q, K))
+    largest = [v[h] * x[0] + bv[h] * root_of_ratio(1, d) for h in heads]
+    if o.value_norm:
+        need(o.qk_norm_epsilon > 0, "a norm with an epsilon of 0 stretches without limit")
+        slope, length = (Up(1) / o.qk_norm_epsilon).root(), root_of_ratio(d, H)
+        largest = [min_up(root_of_ratio(1, H), n * slope) for n in largest]
+        v, V = [n * slope for n in v], [min_up(length, n * slope) for n in V]
     by_head = [v[h] / S[h] + s * (V[h] / S[h]) * (q[h] * K[h] + Q[h] * k[h]) for h in heads]
     stretch = total(head * head for head in by_head).root()
-    if not o.bias and not o.qk_norm:
+    if not o.bias and not o.qk_norm and not o.value_norm:
         D = np.repeat([float32_above(k[h] * (v[h] / S[h])) for h in heads], d // H)
         shared = facts.one("scaled_heads", wq, facts.tensors[wq] * D[:, None])
         other = total((v[h] / S[h]) * (v[h] / S[h]) for h in heads).root() + s * 2 * d * x[0] * x[0] * shared
         stretch = min_up(stretch, other)
-    largest = [(v[h] * x[0] + bv[h] * root_of_ratio(1, d)) / S[h] for h in heads]
+    largest = [largest[h] / S[h] for h in heads]
     gain = output * scale(o, facts, name + ".output_scale", o.attention_output_scale)
     offset = bias_rms(facts, name + ".o_proj.bias", d, o.bias)
     return gain * total(value * value for value in largest).root() + offset, gain * stretch * x[1]
@@ -549,19 +562,22 @@ def walk_mlp(o, facts, domain):
 
 def walk_transformer(o, facts, domain):
     x = embedding(o, facts, domain)
+    before = lambda name, y: y if o.norm_after else norm(o, facts, name, y)
+    after = lambda name, y: norm(o, facts, name, y) if o.norm_after else y
     layers = [("model.embed_tokens", x)]
     for block in (f"model.layers.{i}" for i in range(o.num_hidden_layers)):
         if o.mixing == "quadrature":
             x = mixing(o, facts, block + ".mixing", x)
         else:
-            y = attention(o, facts, block + ".self_attn", norm(o, facts, block + ".input_layernorm", x))
-            x = residual(o, facts, block + ".attention", x, y)
+            y = attention(o, facts, block + ".self_attn", before(block + ".input_layernorm", x))
+            x = after(block + ".input_layernorm", residual(o, facts, block + ".attention", x, y))
         layers.append((block + (".mixing" if o.mixing == "quadrature" else ".self_attn"), x))
-        y = linear(facts, block + ".mlp.up_proj", norm(o, facts, block + ".post_attention_layernorm", x), o.bias)
+        y = linear(facts, block + ".mlp.up_proj", before(block + ".post_attention_layernorm", x), o.bias)
         active = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
         x = residual(o, facts, block + ".mlp", x, linear(facts, block + ".mlp.down_proj", active, o.bias))
+        x = after(block + ".post_attention_layernorm", x)
         layers.append((block + ".mlp", x))
-    x = norm(o, facts, "model.norm", x)
+    x = before("model.norm", x)
     x, logit = head(o, facts, "lm_head", x, scale(o, facts, "final_scale", o.final_scale))
     return [*layers, ("lm_head", x)], logit
 
