@@ -24,6 +24,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
+enum class ShownFormula { sound, paper, lipsformer };
+
+const char* word(ShownFormula formula) {
+  switch (formula) {
+    case ShownFormula::sound:
+      return "sound";
+    case ShownFormula::paper:
+      return "paper";
+    case ShownFormula::lipsformer:
+      return "lipsformer";
+  }
+  return nullptr;
+}
+
 struct Flags {
   std::string run;
   std::string check;
@@ -129,6 +143,26 @@ void paper(const Flags& flags) {
       "is too "
       "small (docs/theory/modules.md).\n",
       "the paper's formula", value.to_string(), log_text(value.log10()));
+}
+
+void lipsformer(const Flags& flags) {
+  const auto model = model_in(flags.run).model;
+  const UpperBound value = lipsformer_formula(*model, *measured_norms());
+  if (flags.json) {
+    const Json facts{
+        {"schema", 1},
+        {"formula", "lipsformer"},
+        {"certified", false},
+        {"lipschitz", std::isfinite(value.to_double()) ? Json(value.to_double()) : Json(nullptr)},
+        {"log10_lipschitz", value.log10()},
+        {"norm", "spectral norms of whole matrices; N is the head's size"}};
+    return fmt::print("{}\n", facts.dump(2));
+  }
+  fmt::print(
+      "{:<22}{}   log10 {}\n\nThis is not a certificate: it is LipsFormer's theorem 1 and equation 19 as the "
+      "paper uses\nthem, with the size of a head as N, without W_O and the head "
+      "(docs/theory/modules.md).\n",
+      "LipsFormer's formula", value.to_string(), log_text(value.log10()));
 }
 
 void check(const Flags& flags) {
@@ -280,11 +314,13 @@ void certify_verb(const Flags& flags) {
   if (flags.local < 0 || flags.search < 0)
     throw UsageError("certify", fmt::format("--local and --search must be 0 or more, got {} and {}",
                                             flags.local, flags.search));
-  switch (parse_word<BoundFormula, UsageError>(flags.formula, "certify", "--formula")) {
-    case BoundFormula::sound:
+  switch (parse_word<ShownFormula, UsageError>(flags.formula, "certify", "--formula")) {
+    case ShownFormula::sound:
       return sound(flags);
-    case BoundFormula::paper:
+    case ShownFormula::paper:
       return paper(flags);
+    case ShownFormula::lipsformer:
+      return lipsformer(flags);
   }
 }
 
@@ -306,7 +342,8 @@ void add_certify(CLI::App& app) {
   verb->add_option("run", flags->run, "A run, or any folder with config.json and model.safetensors");
   verb->add_option("--check", flags->check, "A certificate to prove again");
   verb->add_option("--model", flags->model, "With --check: the model's folder [the certificate's own]");
-  verb->add_option("--formula", flags->formula, "sound, or paper (not a certificate)")->capture_default_str();
+  verb->add_option("--formula", flags->formula, "sound; or paper, or lipsformer (not certificates)")
+      ->capture_default_str();
   verb->add_option("--out", flags->out, "The certificate's file [RUN/certificate.json]");
   verb->add_option("--radius", flags->radius, "How far an input may be moved, as an RMS norm")
       ->capture_default_str();

@@ -20,6 +20,7 @@ struct Flags {
   std::string split = "validation";
   std::string data;
   std::string device = "cpu";
+  int64_t tokens = 0;
   bool sources = false;
   bool json = false;
 };
@@ -82,7 +83,11 @@ std::vector<SourceResult> evaluate_sources(const Run& run, Split split, Evaluate
 void eval(const Flags& flags) {
   Run run = open_run(flags.run, device_named(flags.device, "eval"));
   if (!flags.data.empty()) run.options.data.name = flags.data;
-  EvaluateOptions options{.order = {.batch_size = run.options.data.batch_size}, .statistics = true};
+  if (flags.tokens < 0)
+    throw UsageError("eval", fmt::format("--tokens must be 0 or more, got {}", flags.tokens));
+  EvaluateOptions options{.order = {.batch_size = run.options.data.batch_size, .targets = flags.tokens},
+                          .statistics = true,
+                          .window_share = run.window_share};
   options.order.protocol = parse_word<Protocol, UsageError>(flags.protocol, "eval", "--protocol");
   ProgressLine line;
   const Split split = parse_word<Split, UsageError>(flags.split, "eval", "--split");
@@ -107,6 +112,8 @@ void add_eval(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--split", flags->split, "validation, train or held_out")->capture_default_str();
   verb->add_option("--data", flags->data, "Another data set than the run's");
+  verb->add_option("--tokens", flags->tokens, "Only the first so many targets; 0: all")
+      ->capture_default_str();
   verb->add_flag("--sources", flags->sources, "Also each source of a data set of several for itself");
   add_device(*verb, flags->device);
   verb->add_flag("--json", flags->json, "Print one JSON object");

@@ -225,7 +225,7 @@ COMMON = {
     "torch_dtype": ("", str),
     "transformers_version": ("", str),
     "bridle_version": ("", str),
-    "initialization": ("orthogonal", ("orthogonal", "normal")),
+    "initialization": ("orthogonal", ("orthogonal", "normal", "xavier_spectral")),
     "final_scale": (1.0, ANY)}
 MLP = {
     **COMMON,
@@ -248,14 +248,18 @@ TRANSFORMER = {
     "memory_channels": (0, SIZE_OR_ZERO),
     "positions": ("rope", ("rope", "learned", "none")),
     "rope_theta": (10000.0, POSITIVE),
+    "rope_half_truncated": (False, bool),
     "position_bias": (False, bool),
     "position_bias_offsets": (0, SIZE_OR_ZERO),
     "position_bias_start": (0.0, ANY),
     "position_bias_dilation": (1, SIZE),
     "attention_window": (0, SIZE_OR_ZERO),
+    "window_block": (1, SIZE),
+    "long_window_layers": ([], [SIZE_OR_ZERO]),
     "document_token": (-1, range(-1, LARGEST_SIZE)),
     "qk_norm": (False, bool),
     "qk_norm_epsilon": (1e-6, NOT_NEGATIVE),
+    "value_norm": (False, bool),
     "softmax_scale": (1.0, ANY),
     "attention_output_scale": (1 / 3, ANY),
     "hidden_act": ("gelu_tanh", ACTIVATIONS),
@@ -267,9 +271,11 @@ TRANSFORMER = {
     "norm": ("none", NORMS),
     "norm_epsilon": (1e-5, NOT_NEGATIVE),
     "norm_gain": (True, bool),
+    "norm_after": (False, bool),
     "learnable_scales": (False, bool),
     "bias": (False, bool),
     "dropout": (0.0, BELOW_ONE),
+    "branch_dropout": (0.0, BELOW_ONE),
     "drop_path": (0.0, BELOW_ONE),
     "tie_embeddings": (False, bool),
     "logit_bias": (False, bool),
@@ -326,10 +332,18 @@ def check_transformer(o):
     need(o.num_attention_heads % o.num_key_value_heads == 0,
          "num_attention_heads must be a multiple of num_key_value_heads")
     need(o.positions != "rope" or o.head_size % 2 == 0, "rope rotates pairs")
+    need(not o.rope_half_truncated or (o.positions == "rope" and o.head_size % 4 == 0),
+         "rope_half_truncated rotates half of the pairs")
+    need(o.attention_window % o.window_block == 0, "attention_window must be a multiple of window_block")
+    need(o.attention_window > 0 or (o.window_block == 1 and not o.long_window_layers),
+         "blocks and long layers are those of a window")
+    need(all(layer < o.num_hidden_layers for layer in o.long_window_layers),
+         "long_window_layers must be below num_hidden_layers")
+    need(not o.norm_after or o.norm != "none", "norm_after needs a norm")
     if o.mixing == "quadrature":
         need(o.hidden_size % 32 == o.memory_channels % 32 == 0, "sizes must be multiples of 32")
-        need(o.norm == "none" and o.positions == "none" and not o.qk_norm and not o.learnable_scales
-             and o.num_key_value_heads == o.num_attention_heads, "what does not go with quadrature")
+        need(o.norm == "none" and o.positions == "none" and not o.qk_norm and not o.value_norm
+             and not o.learnable_scales and o.num_key_value_heads == o.num_attention_heads, "what does not go with quadrature")
     else:
         need(o.memory_channels == 0, "memory_channels go with quadrature")
         need(o.hidden_size % o.num_attention_heads == 0,
@@ -400,7 +414,8 @@ def transformer_tensors(o):
         yield "model.embed_positions.weight", [o.max_position_embeddings, o.hidden_size]
     for i in range(o.num_hidden_layers):
         yield from block_tensors(o, f"model.layers.{i}")
-    yield from norm_tensors(o, "model.norm")
+    if not o.norm_after:
+        yield from norm_tensors(o, "model.norm")
     if not o.tie_embeddings:
         yield "lm_head.weight", [o.vocab_size, o.hidden_size]
     if o.learnable_scales:

@@ -233,18 +233,23 @@ def attention(o, facts, name, x):
     shared_scales = []
     for h, S in enumerate(scales):
         g = h * G // H
-        q, k, v = heads["q"][h], heads["k"][g], heads["v"][g] / S
-        bq, bk, bv = biases["q"][h], biases["k"][g], biases["v"][g] / S
+        q, k, v = heads["q"][h], heads["k"][g], heads["v"][g]
+        bq, bk, bv = biases["q"][h], biases["k"][g], biases["v"][g]
         Q, K, V = q * R + bq, k * R + bk, v * R + bv
+        mean = v * x.activation + bv * root(Decimal(1) / d)
         if o.qk_norm:
             slope, length = stretch_of_normalising(o.qk_norm_epsilon), root(o.head_size)
             q, k, Q, K = q * slope, k * slope, min(length, Q * slope), min(length, K * slope)
-        means += square(v * x.activation + bv * root(Decimal(1) / d))
+        if o.value_norm:
+            slope, length = stretch_of_normalising(o.qk_norm_epsilon), root(o.head_size)
+            v, V, mean = v * slope, min(length, V * slope), min(root(Decimal(1) / H), mean * slope)
+        v, V, mean = v / S, V / S, mean / S
+        means += square(mean)
         by_head += square(v + softmax * V * (q * K + Q * k))
         values += square(v)
         shared_scales.append(k * v)
     stretch = root(by_head)
-    if not o.bias and not o.qk_norm:  # the form with a shared query
+    if not o.bias and not o.qk_norm and not o.value_norm:  # the form with a shared query
         rows = np.repeat([float32_above(scale) for scale in shared_scales], o.head_size)
         shared = facts.one("scaled_heads", weight["q"], rows[:, None])
         stretch = min(stretch, root(values) + 2 * softmax * d * square(x.activation) * shared)
@@ -314,23 +319,29 @@ def walk_mlp(o, facts, domain):
 def walk_transformer(o, facts, domain):
     x = embedding(o, facts, domain)
     layers = [("model.embed_tokens", x)]
+
+    def before(name, y):
+        return y if o.norm_after else norm(o, facts, name, y)
+
+    def after(name, y):
+        return norm(o, facts, name, y) if o.norm_after else y
+
     for block in (f"model.layers.{i}" for i in range(o.num_hidden_layers)):
         if o.mixing == "quadrature":
             mixer = f"{block}.mixing"
             x = mixing(o, facts, mixer, x)
         else:
             mixer = f"{block}.self_attn"
-            y = norm(o, facts, f"{block}.input_layernorm", x)
-            y = attention(o, facts, mixer, y)
-            x = residual(o, facts, f"{block}.attention", x, y)
+            y = attention(o, facts, mixer, before(f"{block}.input_layernorm", x))
+            x = after(f"{block}.input_layernorm", residual(o, facts, f"{block}.attention", x, y))
         layers.append((mixer, x))
-        y = norm(o, facts, f"{block}.post_attention_layernorm", x)
+        y = before(f"{block}.post_attention_layernorm", x)
         y = linear(facts, f"{block}.mlp.up_proj", y, o.bias)
         y = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
         y = linear(facts, f"{block}.mlp.down_proj", y, o.bias)
-        x = residual(o, facts, f"{block}.mlp", x, y)
+        x = after(f"{block}.post_attention_layernorm", residual(o, facts, f"{block}.mlp", x, y))
         layers.append((f"{block}.mlp", x))
-    x = norm(o, facts, "model.norm", x)
+    x = before("model.norm", x)
     x, logit = head(facts, "lm_head", x, output_scale(o, facts, "final_scale", o.final_scale))
     if o.logit_bias:
         x = Bound(x.activation + bias_rms(facts, "logit_bias", o.real_vocab_size), x.lipschitz)

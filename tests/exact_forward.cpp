@@ -91,7 +91,11 @@ void rotate(const TransformerOptions& o, RealVector& x, size_t position) {
   const auto size = static_cast<size_t>(o.hidden_size / o.num_attention_heads), half = size / 2;
   for (size_t start = 0; start < x.size(); start += size) {
     for (size_t i = 0; i < half; ++i) {
-      const Real power = Real(-2.0 * static_cast<double>(i)) / Real(static_cast<double>(size));
+      if (o.rope_half_truncated && 2 * i >= half) continue;
+      const double last = static_cast<double>(half) / 2.0 - 1.0;
+      const Real power = o.rope_half_truncated
+                             ? Real(-static_cast<double>(i)) / Real(last)
+                             : Real(-2.0 * static_cast<double>(i)) / Real(static_cast<double>(size));
       const Real angle = Real(static_cast<double>(position)) * pow(Real(o.rope_theta), power);
       const Real first = x[start + i], second = x[start + i + half];
       x[start + i] = first * cos(angle) - second * sin(angle);
@@ -111,15 +115,26 @@ void normalise_heads(const TransformerOptions& o, RealVector& x) {
   }
 }
 
+// The first token that a token of a layer sees, without documents.
+size_t first_seen(const TransformerOptions& o, int64_t layer, size_t token) {
+  const auto block = static_cast<size_t>(o.window_block);
+  size_t blocks = static_cast<size_t>(o.attention_window) / block;
+  if (blocks == 0) return 0;
+  const std::vector<int64_t>& whole = o.long_window_layers;
+  if (!whole.empty() && std::count(whole.begin(), whole.end(), layer) == 0)
+    blocks = std::max<size_t>(1, blocks / 2);
+  const size_t own = token / block;
+  return own < blocks ? 0 : (own + 1 - blocks) * block;
+}
+
 // One head of one token: softmax over the tokens so far that it sees. It reads the keys and values of the head that serves it.
 void attend_head(const TransformerOptions& o, const Weights& w, const std::string& name, const RealRows& q,
-                 const RealRows& k, const RealRows& v, size_t token, size_t head, RealVector& out) {
+                 const RealRows& k, const RealRows& v, size_t token, size_t begin, size_t head,
+                 RealVector& out) {
   const auto heads = static_cast<size_t>(o.num_attention_heads);
   const auto groups = static_cast<size_t>(o.num_key_value_heads);
   const size_t size = out.size() / heads, start = head * size, read = head / (heads / groups) * size;
   RealVector logits;
-  const auto window = static_cast<size_t>(o.attention_window);
-  const size_t begin = window == 0 || token < window ? 0 : token - window + 1;
   for (size_t j = begin; j <= token; ++j) {
     Real logit;
     for (size_t i = 0; i < size; ++i) logit += q[token][start + i] * k[j][read + i];
@@ -137,7 +152,7 @@ void attend_head(const TransformerOptions& o, const Weights& w, const std::strin
     for (size_t i = 0; i < size; ++i) out[start + i] += logits[j - begin] / sum * v[j][read + i];
 }
 
-RealRows attention(const TransformerOptions& o, const Weights& w, const std::string& name,
+RealRows attention(const TransformerOptions& o, const Weights& w, const std::string& name, int64_t layer,
                    const RealRows& x) {
   RealRows q, k, v, y;
   for (size_t t = 0; t < x.size(); ++t) {
@@ -148,6 +163,7 @@ RealRows attention(const TransformerOptions& o, const Weights& w, const std::str
       normalise_heads(o, q.back());
       normalise_heads(o, k.back());
     }
+    if (o.value_norm) normalise_heads(o, v.back());
     if (o.positions != PositionKind::rope) continue;
     rotate(o, q.back(), t);
     rotate(o, k.back(), t);
@@ -157,7 +173,7 @@ RealRows attention(const TransformerOptions& o, const Weights& w, const std::str
   for (size_t t = 0; t < x.size(); ++t) {
     RealVector heads(x[t].size());
     for (size_t h = 0; h < static_cast<size_t>(o.num_attention_heads); ++h)
-      attend_head(o, w, name, q, k, v, t, h, heads);
+      attend_head(o, w, name, q, k, v, t, first_seen(o, layer, t), h, heads);
     for (Real& value : heads) value = value * scale;
     y.push_back(w.linear(name + ".o_proj", heads));
   }
@@ -165,10 +181,10 @@ RealRows attention(const TransformerOptions& o, const Weights& w, const std::str
 }
 
 // Quadrature mixing: heads by position, the decaying maximum, and the skip, through one matrix.
-RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string& name, const RealRows& x) {
+RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string& name, int64_t layer,
+                const RealRows& x) {
   const RealVector& c = w.vector(name + ".coefficients");
-  const auto heads = static_cast<size_t>(o.num_attention_heads),
-             window = static_cast<size_t>(o.attention_window);
+  const auto heads = static_cast<size_t>(o.num_attention_heads);
   RealRows y;
   for (size_t t = 0; t < x.size(); ++t) {
     RealVector z;
@@ -177,7 +193,7 @@ RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string
       const RealVector& bias = w.at(name + ".position_bias")[h];
       RealVector mean(x[t].size());
       Real sum;
-      for (size_t j = window == 0 || t < window ? 0 : t - window + 1; j <= t; ++j) {
+      for (size_t j = first_seen(o, layer, t); j <= t; ++j) {
         const Real weight = exp(bias[std::min(t - j, bias.size() - 1)]);
         sum += weight;
         for (size_t i = 0; i < mean.size(); ++i) mean[i] += weight * x[j][i];
@@ -232,6 +248,12 @@ void walk(const MlpOptions& o, const Weights& w, const RealRows& pixels, ExactPa
 }
 
 void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& pass) {
+  const auto before = [&](const std::string& name, const RealVector& y) {
+    return o.norm_after ? y : normalised(o, w, name, y);
+  };
+  const auto after = [&](const std::string& name, const RealVector& y) {
+    return o.norm_after ? normalised(o, w, name, y) : y;
+  };
   if (o.positions == PositionKind::learned)
     for (size_t t = 0; t < x.size(); ++t)
       for (size_t i = 0; i < x[t].size(); ++i) x[t][i] += w.at("model.embed_positions.weight")[t][i];
@@ -243,29 +265,30 @@ void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& 
       return RealVector{Real(o.residual == ResidualKind::convex ? fixed : 1.0)};
     };
     if (o.mixing == MixingKind::quadrature) {
-      x = mixing(o, w, name + ".mixing", x);
+      x = mixing(o, w, name + ".mixing", layer, x);
       record(pass, name + ".mixing", x);
     } else {
       RealRows inner;
-      for (const RealVector& row : x) inner.push_back(normalised(o, w, name + ".input_layernorm", row));
-      const RealRows attended = attention(o, w, name + ".self_attn", inner);
+      for (const RealVector& row : x) inner.push_back(before(name + ".input_layernorm", row));
+      const RealRows attended = attention(o, w, name + ".self_attn", layer, inner);
       for (size_t t = 0; t < x.size(); ++t)
-        x[t] = mixed(o, alpha(".attention_alpha", o.attention_alpha), x[t], attended[t]);
+        x[t] = after(name + ".input_layernorm",
+                     mixed(o, alpha(".attention_alpha", o.attention_alpha), x[t], attended[t]));
       record(pass, name + ".self_attn", x);
     }
     for (RealVector& row : x) {
-      RealVector active =
-          w.linear(name + ".mlp.up_proj", normalised(o, w, name + ".post_attention_layernorm", row));
+      RealVector active = w.linear(name + ".mlp.up_proj", before(name + ".post_attention_layernorm", row));
       activate(o.activation, active);
       for (Real& value : active) value = value / Real(o.activation_divisor);
-      row = mixed(o, alpha(".mlp_alpha", o.mlp_alpha), row, w.linear(name + ".mlp.down_proj", active));
+      row = after(name + ".post_attention_layernorm",
+                  mixed(o, alpha(".mlp_alpha", o.mlp_alpha), row, w.linear(name + ".mlp.down_proj", active)));
     }
     record(pass, name + ".mlp", x);
   }
   const Real scale = o.learnable_scales ? w.vector("final_scale").front() : Real(o.final_scale);
   const std::string head = o.tie_embeddings ? "model.embed_tokens" : "lm_head";
   for (const RealVector& row : x) {
-    RealVector logits = w.linear(head, normalised(o, w, "model.norm", row));
+    RealVector logits = w.linear(head, before("model.norm", row));
     logits.resize(static_cast<size_t>(o.real_vocab_size));
     for (size_t i = 0; i < logits.size(); ++i) {
       logits[i] = logits[i] * scale;

@@ -20,7 +20,11 @@ enum class LearnedAlpha {
   vector
 };  // α is fixed; one number per branch; one per entry of a token
 enum class PositionKind { rope, learned, none };
-enum class Initialization { orthogonal, normal };  // the paper's;  nanoGPT's
+enum class Initialization {
+  orthogonal,      // the paper's
+  normal,          // nanoGPT's
+  xavier_spectral  // LipsFormer's: Xavier's normal, divided by its spectral norm
+};
 
 // The word of each in recipes and config.json; null for a value past the last, so that a loop can find them all.
 const char* word(ModelKind kind);
@@ -59,6 +63,7 @@ struct TransformerOptions {
   int64_t max_position_embeddings = 0;  // 0: the sequence length of the data
   PositionKind positions = PositionKind::rope;
   double rope_theta = 10000.0;
+  bool rope_half_truncated = false;  // half of the pairs are not rotated: nn/rope.h
   ActivationKind activation = ActivationKind::gelu_tanh;
   double activation_divisor = 1.1289;
   double softmax_scale = 1.0;  // logits are softmax_scale·q·k/d_h: 1 is the paper's, √d_h the usual one
@@ -73,16 +78,21 @@ struct TransformerOptions {
   int64_t position_bias_dilation = 1;
   bool qk_norm = false;  // queries and keys are divided by their RMS, head by head
   double qk_norm_epsilon = 1e-6;
-  int64_t attention_window = 0;      // tokens that a token sees, itself included; 0: all before it
+  bool value_norm = false;       // values as well, with the same ε
+  int64_t attention_window = 0;  // tokens up to the end of a token's block; 0: all before it
+  int64_t window_block = 1;      // tokens of such a block, of which windows are multiples: nn/positions.h
+  std::vector<int64_t> long_window_layers = {};  // the other layers' windows are half as long; empty: none is
   int64_t document_token = -1;       // begins a document, outside of which its tokens see nothing; −1: none
   bool logit_bias = false;           // learned, added to the logits; free in the bound
   NormLayer norm = NormLayer::none;  // before each branch and the head
   double norm_epsilon = 1e-5;
   bool norm_gain = true;          // norms have a learned gain
+  bool norm_after = false;        // norms stand after each residual instead, and none before the head
   bool learnable_scales = false;  // attention output scale and final scale become parameters
   bool bias = false;
   bool tie_embeddings = false;  // the head is the embedding
   double dropout = 0.0;
+  double branch_dropout = 0.0;  // of what branches give; 0: dropout
   double drop_path = 0.0;       // share of branches dropped in training, sequence by sequence
   double logit_soft_cap = 0.0;  // logits z become c·tanh(z/c); 0: they stay
   Initialization initialization = Initialization::orthogonal;

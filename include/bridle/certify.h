@@ -81,6 +81,16 @@ CertifiedBound certify_near(const Model& model, const Neighbourhood& near);
 enum class FinalScale { counted, forgotten };
 UpperBound paper_formula(const Model& model, NormSource& norms, FinalScale scale = FinalScale::counted);
 
+// What LipsFormer's theorem 1 and equation 19 give, as the paper's appendix D uses them, to compare with its figure of 10^130.
+// NOT A CERTIFICATE: theorem 1 is about sequences of N tokens of one head, and the paper puts the head's size in the place of N.
+//
+// With ‖·‖ ordinary spectral norms of whole matrices, N the head's size, τ = softmax_scale, ν = attention_output_scale·√N·heads
+// (the paper's 1 where that is 1/(√N·heads)) and ε = N·qk_norm_epsilon, which is what |q|² is raised by:
+//   attention 2·ν·ε^(−1/2)·[(N − 1)·τ·(N·‖K‖ + ‖Q‖) + N·‖V‖], the feed-forward layer ‖up‖·‖down‖/divisor;
+//   the model: the product of 1 + max|α|·(one of these) over all branches. Embedding and head play no part, nor do W_O and norms.
+// Throws InputError for models that are not LipsFormer: it needs qk_norm and value_norm with ε > 0, and plain residuals.
+UpperBound lipsformer_formula(const Model& model, NormSource& norms);
+
 // ---- From below: a search for the two inputs of the domain whose difference the model stretches most. It is evidence, not a
 // proof: the true Lipschitz constant lies between what it finds and the certified bound.
 

@@ -28,7 +28,7 @@ struct ConstraintOptions {
   double floor = 0.0;            // clip: the lower end α of [α, σ_max]
   double clip_decay = 0.1;  // clipped_weight_decay: λ, the share of the excess over σ_max taken off each step
   double parseval_strength = 0.1;  // parseval: β of (1 + β)x − βx³
-  int power_rounds = 16;           // rounds of power iteration a step, for the methods that use it
+  int64_t power_rounds = 16;       // rounds of power iteration a step, for the methods that use it
   std::optional<at::ScalarType> product_dtype = {};  // precision of the products; default: the weight's own
 };
 

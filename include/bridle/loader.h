@@ -56,6 +56,7 @@ struct EvaluationOptions {
   Protocol protocol = Protocol::whole;
   int64_t batch_size = 64;
   int64_t iterations = 20;  // paper only
+  int64_t targets = 0;      // whole only: the first so many, in whole examples; 0: all
 };
 
 // The batches of an evaluation, in order. The last ones may be smaller: weigh by the number of targets.

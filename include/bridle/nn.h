@@ -55,6 +55,7 @@ struct KeyValueCache {
 struct Pass {
   at::ScalarType dtype = at::kFloat;  // of activations and products; weights keep theirs
   bool training = false;              // dropout
+  double window_share = 1.0;          // how far windows have grown, where they do: nn/positions.h
   double margin = 0.0;                // taken off the right logit before the loss
   RandomKey dropout = {};             // changes from step to step
   ActivationStatistics* statistics = nullptr;

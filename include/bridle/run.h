@@ -18,7 +18,8 @@ namespace bridle {
 
 struct Run {
   std::filesystem::path folder;
-  RunOptions options;  // as config.toml has them
+  RunOptions options;         // as config.toml has them
+  double window_share = 1.0;  // how far its attention windows had grown when the model was saved
   std::unique_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer;  // null for images
 };

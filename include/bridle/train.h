@@ -51,12 +51,14 @@ struct DataOptions {
 struct ConstraintSettings {
   ConstraintOptions options = {};
   double sigma_max = 1.0;
+  double head_sigma_max = 0.0;  // of the head; 0: sigma_max
   HeadBlocks heads = HeadBlocks::automatic;
   double lipschitz =
       0.0;  // budget: caps of 1, and a head whose cap makes this of the bound; 0: sigma_max instead
   BoundFormula formula = BoundFormula::sound;
   double embedding_cap = 1.0;  // RMS of a row; 0: none
   int64_t prove_every = 10;    // steps; evaluation and saving prove as well
+  double coupling_room = 1.0;  // methods are told that updates are so many times as long as their bound
 };
 
 // Where a run's metrics go.
@@ -67,10 +69,13 @@ struct TrainingOptions {
   int64_t steps = 2000;
   uint64_t seed = 0;
   Precision precision = Precision::float32;
-  int64_t accumulate = 1;  // batches per step
-  double margin = 0.0;     // taken off the right class's logit, for certified radii
+  int64_t accumulate = 1;     // batches per step
+  double margin = 0.0;        // taken off the right class's logit, for certified radii
+  bool grow_windows = false;  // attention windows grow from one block to the whole, with the steps
   int64_t log_every = 10;
+  bool log_activations = false;  // largest RMS and entry after every layer, in metrics
   int64_t evaluate_every = 200;
+  int64_t evaluate_tokens = 0;  // targets of the validation split, from its beginning; 0: all
   int64_t checkpoint_every = 200;
   std::vector<SinkKind> sinks = {SinkKind::jsonl};  // jsonl is one of them
 };
@@ -97,6 +102,9 @@ std::string recipe_keys();  // every key with its default and what it means
 // Sizes that the data decides, and everything that is refused. Throws InputError.
 RunOptions resolved(RunOptions options, const DataSet& data);
 
+// How far attention windows have grown after so many steps: 1 at the end, and always where they do not grow.
+double window_share(const TrainingOptions& training, int64_t step);
+
 // Loss and accuracy are means over all targets.
 struct EvaluationResult {
   double loss = 0.0;
@@ -109,6 +117,7 @@ struct EvaluateOptions {
   EvaluationOptions order = {};
   at::ScalarType dtype = at::kFloat;
   bool statistics = false;
+  double window_share = 1.0;  // how far windows have grown
 };
 EvaluationResult evaluate(const Model& model, const std::shared_ptr<const Source>& source,
                           const EvaluateOptions& options = {}, const OnProgress& progress = {});

@@ -8,7 +8,8 @@ namespace bridle {
 
 class PowerIterationConstraint : public Constraint {
  public:
-  explicit PowerIterationConstraint(const ConstraintOptions& options) : rounds_(options.power_rounds) {}
+  explicit PowerIterationConstraint(const ConstraintOptions& options)
+      : rounds_(static_cast<int>(options.power_rounds)) {}
   bool may_overflow() const override { return false; }
   ProductFlop product_flop(const Tensor& blocks) const override {
     return {.all = 4.0 * static_cast<double>(blocks.numel()) * rounds_};

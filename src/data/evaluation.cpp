@@ -25,10 +25,15 @@ Evaluation::Evaluation(std::shared_ptr<const Source> source, const EvaluationOpt
   const bool whole = options.protocol == Protocol::whole;
   examples_ = whole ? (source_->size() - 1) / source_->stride() + 1
                     : std::min(source_->size(), options.batch_size * options.iterations);
+  if (options.targets < 0)
+    throw InputError("evaluation", fmt::format("targets = {}; it must be at least 0", options.targets));
+  const int64_t wanted = (options.targets + source_->stride() - 1) / source_->stride();
+  const bool cut = whole && options.targets > 0 && wanted < examples_;
+  if (cut) examples_ = wanted;
   if (examples_ < 1)
     throw InputError("evaluation", fmt::format("iterations = {}; it must be at least 1", options.iterations));
   batches_ = (examples_ + options.batch_size - 1) / options.batch_size;
-  if (whole && source_->remainder()) ++batches_;
+  if (whole && !cut && source_->remainder()) ++batches_;
 }
 
 Batch Evaluation::operator[](int64_t index) const {

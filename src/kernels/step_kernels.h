@@ -137,10 +137,11 @@ struct HeadNormTask {
 // What a token sees of the tokens before it: from begin(i) to i. Begins never decrease.
 struct VisibleTokens {
   const int32_t* begins = nullptr;  // [rows]: of its document; or null
-  int64_t window = 0;               // tokens, itself included; 0: no limit
+  int64_t window = 0;               // tokens up to the end of the token's block; 0: no limit
+  int64_t block = 1;
   [[gnu::always_inline]] int64_t begin(int64_t token) const {
     const int64_t document = begins == nullptr ? 0 : begins[token];
-    const int64_t near = window == 0 || token < window ? 0 : token - window + 1;
+    const int64_t near = window == 0 ? 0 : (token / block + 1) * block - window;
     return document > near ? document : near;
   }
 };

@@ -44,7 +44,8 @@ Attention::Attention(const TransformerOptions& options, Weights& weights, const 
       softmax_scale_(options.softmax_scale),
       dropout_(options.dropout),
       qk_epsilon_(options.qk_norm ? std::optional(options.qk_norm_epsilon) : std::nullopt),
-      sees_(visibility(options)),
+      value_epsilon_(options.value_norm ? std::optional(options.qk_norm_epsilon) : std::nullopt),
+      sees_(visibility(options, block)),
       query_(weights, name + ".q_proj", projection(options, Role::query)),
       key_(weights, name + ".k_proj", projection(options, Role::key)),
       value_(weights, name + ".v_proj", projection(options, Role::value)),
@@ -53,7 +54,9 @@ Attention::Attention(const TransformerOptions& options, Weights& weights, const 
                     options.learnable_scales) {
   switch (options.positions) {
     case PositionKind::rope:
-      rope_.emplace(options.head_size(), options.rope_theta);
+      rope_.emplace(RopeOptions{.head_size = options.head_size(),
+                                .theta = options.rope_theta,
+                                .half_truncated = options.rope_half_truncated});
       break;
     case PositionKind::learned:  // added to the embedding
     case PositionKind::none:
@@ -70,10 +73,10 @@ at::Tensor Attention::split(const at::Tensor& x) const {
   return x.view({x.size(0), x.size(1), -1, size_ / heads_}).transpose(1, 2);
 }
 
-at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length, const at::Tensor& begins) const {
+at::Tensor Attention::added_logits(const at::Tensor& like, int64_t length, const Pass& pass) const {
   const int64_t rows = like.size(2);
   const at::Tensor mask =
-      sees_.logits(rows, length, begins, like.options().dtype(at::kFloat).requires_grad(false));
+      sees_.logits(rows, length, pass, like.options().dtype(at::kFloat).requires_grad(false));
   if (!position_bias_) return mask.to(like.scalar_type());
   return biases_by_distance(position_bias_->tensor, rows, length).add(mask).to(like.scalar_type());
 }
@@ -91,6 +94,7 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::La
     q = divided_by_rms(q, *qk_epsilon_);
     k = divided_by_rms(k, *qk_epsilon_);
   }
+  if (value_epsilon_) v = divided_by_rms(v, *value_epsilon_);
   if (cache != nullptr) {
     cache->keys = k = before == 0 ? k : at::cat({cache->keys, k}, 2);
     cache->values = v = before == 0 ? v : at::cat({cache->values, v}, 2);
@@ -105,7 +109,7 @@ at::Tensor Attention::forward(const at::Tensor& x, Pass& pass, KeyValueCache::La
 at::Tensor Attention::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                              Pass& pass) const {
   const at::Tensor logits = at::matmul(q.mul(logit_scale()), k.transpose(2, 3))
-                                .add(added_logits(q, k.size(2), pass.begins));  // [B, H, T, length]
+                                .add(added_logits(q, k.size(2), pass));  // [B, H, T, length]
   return at::matmul(dropout(at::softmax(logits, -1), dropout_, pass), v);
 }
 
@@ -114,7 +118,7 @@ at::Tensor Attention::attend(const at::Tensor& q, const at::Tensor& k, const at:
 Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
   Enclosure q = query_.enclose_heads(x, heads_, walk);
   Enclosure k = key_.enclose_heads(x, key_.weight().heads, walk);
-  const Enclosure v = enclosure_per_query_head(value_.enclose_heads(x, value_.weight().heads, walk), heads_);
+  Enclosure v = value_.enclose_heads(x, value_.weight().heads, walk);
   if (rope_) {
     q = rope_->enclose(q, walk);
     k = rope_->enclose(k, walk);
@@ -123,7 +127,9 @@ Enclosure Attention::enclose(const Enclosure& x, ErrorWalk& walk) const {
     q = enclose_divided_by_rms(q, *qk_epsilon_, walk);
     k = enclose_divided_by_rms(k, *qk_epsilon_, walk);
   }
+  if (value_epsilon_) v = enclose_divided_by_rms(v, *value_epsilon_, walk);
   k = enclosure_per_query_head(k, heads_);
+  v = enclosure_per_query_head(v, heads_);
   const auto so_far = [](const at::Tensor& t) {
     return std::get<0>(t.cummax(-1));
   };  // over tokens up to each
@@ -181,11 +187,11 @@ std::vector<UpperBound> Attention::head_biases(const Linear& layer, Walk& walk) 
 }
 
 // How much a change of the input is stretched before W_O and c, in RMS norms, for inputs of norm a, the values' heads
-// divided by `scales`. With R = √d·a every token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors. Where queries and keys are normalised,
-// their stretch is 1/√ε times as large and their length at most √d_h.
+// divided by `scales`. With R = √d·a every token has |x| ≤ R; q̂, k̂, v̂ bound a head's vectors. Where queries and keys, or values, are
+// normalised, their stretch is 1/√ε times as large and their length at most √d_h.
 UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& scales, Walk& walk) const {
   std::vector<UpperBound> q = head_norms(query_, walk), k = head_norms(key_, walk);
-  const std::vector<UpperBound> v = head_norms(value_, walk);
+  std::vector<UpperBound> v = head_norms(value_, walk);
   const auto largest = [&](const std::vector<UpperBound>& norms, const Linear& layer) {
     std::vector<UpperBound> result = head_biases(layer, walk);
     for (size_t h = 0; h < norms.size(); ++h)
@@ -193,14 +199,18 @@ UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& sc
     return result;
   };
   auto q_hat = largest(q, query_), k_hat = largest(k, key_);
-  const auto v_hat = largest(v, value_);
+  auto v_hat = largest(v, value_);
+  const auto normalise = [&](double epsilon, std::vector<UpperBound>& norms,
+                             std::vector<UpperBound>& lengths) {
+    const UpperBound slope = rms_slope(epsilon), length = root_of_ratio(size_, heads_);
+    for (UpperBound& norm : norms) norm = norm * slope;
+    for (UpperBound& own : lengths) own = min(length, own * slope);
+  };
   if (qk_epsilon_) {
-    const UpperBound slope = rms_slope(*qk_epsilon_), length = root_of_ratio(size_, heads_);
-    for (auto* norms : {&q, &k})
-      for (UpperBound& norm : *norms) norm = norm * slope;
-    for (auto* lengths : {&q_hat, &k_hat})
-      for (UpperBound& own : *lengths) own = min(length, own * slope);
+    normalise(*qk_epsilon_, q, q_hat);
+    normalise(*qk_epsilon_, k, k_hat);
   }
+  if (value_epsilon_) normalise(*value_epsilon_, v, v_hat);
   const double head_size = static_cast<double>(size_) / static_cast<double>(heads_);
   const UpperBound scale = UpperBound(std::abs(softmax_scale_)) / head_size;
   UpperBound by_head = 0.0;
@@ -213,8 +223,8 @@ UpperBound Attention::stretch(const UpperBound& a, const std::vector<double>& sc
     values += value * value;
     products.push_back(k[h] * value);
   }
-  // The other form is for queries that are linear in the input.
-  if (query_.bias() || qk_epsilon_) return sqrt(by_head);
+  // The other form is for queries and values that are linear in the input.
+  if (query_.bias() || qk_epsilon_ || value_epsilon_) return sqrt(by_head);
   const UpperBound content = UpperBound(2.0) * scale * static_cast<double>(size_) * a * a;
   return min(sqrt(by_head), sqrt(values) + content * walk.norms.scaled_heads(query_.weight(), products));
 }
@@ -236,8 +246,13 @@ void Attention::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd
                                   .in = in,
                                   .out = heads.qkv,
                                   .d_out = heads.d_qkv}));
-  if (rope_) program.add(std::make_unique<FusedRope>(heads, rope_->theta()));
-  if (qk_epsilon_) program.add(std::make_unique<FusedHeadNorm>(program, heads, *qk_epsilon_));
+  if (rope_) program.add(std::make_unique<FusedRope>(heads, rope_->options()));
+  std::vector<FusedHeads::Part> normed;
+  if (qk_epsilon_) normed = {heads.query, heads.key};
+  if (value_epsilon_) normed.push_back(heads.value);
+  if (!normed.empty())
+    program.add(std::make_unique<FusedHeadNorm>(program, heads, normed,
+                                                qk_epsilon_ ? *qk_epsilon_ : *value_epsilon_));
   program.cut_forward();
   const FusedAttentionOptions attention{.heads = heads,
                                         .scale = static_cast<float>(logit_scale()),
@@ -278,7 +293,9 @@ Bound Attention::bound(const Bound& in, Walk& walk) const {
   const std::vector<UpperBound> bias = head_biases(value_, walk);
   UpperBound squares = 0.0;  // of the largest values, in units of √d
   for (size_t h = 0; h < v.size(); ++h) {
-    const UpperBound value = (v[h] * in.activation + bias[h] * root_of_ratio(1, size_)) / scales[h];
+    UpperBound value = v[h] * in.activation + bias[h] * root_of_ratio(1, size_);
+    if (value_epsilon_) value = min(root_of_ratio(1, heads_), value * rms_slope(*value_epsilon_));
+    value = value / scales[h];
     squares += value * value;
   }
   const Bound heads{.activation = sqrt(squares),

@@ -1,7 +1,7 @@
 // Causal attention of H heads, d_h = d/H:
 //   logits = (s/d_h)·q·k (+ M_h[i − j]);   y = W_O · c · softmax(logits)·v.
 // Which head of keys and values serves a query head is in nn/heads.h, and which tokens a token sees in nn/positions.h. Queries and
-// keys may be divided by their RMS.
+// keys, or values, may be divided by their RMS.
 // The bound, for any number of heads, is statement 5 of docs/theory/modules.md.
 #pragma once
 
@@ -30,9 +30,8 @@ class Attention {
   // Norms of a layer's heads, and of their biases: one per query head, of those that serve it.
   std::vector<UpperBound> head_norms(const Linear& layer, Walk& walk) const;
   std::vector<UpperBound> head_biases(const Linear& layer, Walk& walk) const;
-  // Mask and position bias, [B or 1, H or 1, T, length], of T tokens that are the last of `length`; `begins` of documents or
-  // undefined.
-  at::Tensor added_logits(const at::Tensor& like, int64_t length, const at::Tensor& begins) const;
+  // Mask and position bias, [B or 1, H or 1, T, length], of T tokens that are the last of `length`.
+  at::Tensor added_logits(const at::Tensor& like, int64_t length, const Pass& pass) const;
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, Pass& pass) const;
   double logit_scale() const {
     return softmax_scale_ * static_cast<double>(heads_) / static_cast<double>(size_);
@@ -44,6 +43,7 @@ class Attention {
   double softmax_scale_;
   double dropout_;
   std::optional<double> qk_epsilon_;  // none: queries and keys are not normalised
+  std::optional<double> value_epsilon_;
   Visibility sees_;
   Linear query_;
   Linear key_;

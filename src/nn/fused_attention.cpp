@@ -23,13 +23,12 @@ void clear_columns(const FusedMatrix& matrix, int64_t begin, int64_t end, int64_
 
 void FusedRope::set_rows(FusedProgram& /*program*/, int64_t rows) {
   const int64_t half = heads_.head_size / 2;
+  const std::vector<double> frequencies = rope_frequencies(options_);
   cosine_.resize(static_cast<size_t>(rows * half));
   sine_.resize(static_cast<size_t>(rows * half));
   for (int64_t t = 0; t < rows; ++t) {
     for (int64_t i = 0; i < half; ++i) {
-      const double angle =
-          static_cast<double>(t) *
-          std::pow(theta_, -2.0 * static_cast<double>(i) / static_cast<double>(heads_.head_size));
+      const double angle = static_cast<double>(t) * frequencies[static_cast<size_t>(i)];
       cosine_[static_cast<size_t>(t * half + i)] = static_cast<float>(std::cos(angle));
       sine_[static_cast<size_t>(t * half + i)] = static_cast<float>(std::sin(angle));
     }
@@ -74,11 +73,11 @@ void FusedRope::backward(FusedGroup& group, const FusedPart& part) const {
 template <class Kernel>
 void FusedHeadNorm::each_rows(FusedGroup& group, const FusedPart& part, Kernel kernel) const {
   const FusedMatrix qkv = group.matrix(heads_.qkv), d_qkv = group.matrix(heads_.d_qkv);
-  const int64_t stride = heads_.query.heads + heads_.key.heads;
+  const int64_t stride = normed_heads();
   group.team().each((part.rows + kPartRows - 1) / kPartRows, [&](int64_t item, int) {
     const int64_t row = part.first + item * kPartRows;
     float* inverse = group.floats(inverse_) + row * stride;
-    for (const FusedHeads::Part& own : {heads_.query, heads_.key}) {
+    for (const FusedHeads::Part& own : parts_) {
       (group.kernels().*kernel)({.data = qkv.at(row, own.column),
                                  .gradient = d_qkv.at(row, own.column),
                                  .stride = qkv.stride,
@@ -148,7 +147,7 @@ AttentionTask FusedAttention::task(const FusedGroup& group, int64_t sequence, in
   const FusedHeads& h = options_.heads;
   const FusedMatrix qkv = group.matrix(h.qkv), out = group.matrix(options_.out);
   const int64_t row = sequence * rows_, served = serving_head(head, h.query.heads, h.key.heads);
-  return {.sees = options_.sees.tokens(group.inputs().begins, row),
+  return {.sees = options_.sees.tokens(group.inputs().begins, row, group.inputs().pass->window_share),
           .rows = rows_,
           .head_size = h.head_size,
           .scale = options_.scale,

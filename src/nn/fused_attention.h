@@ -5,6 +5,7 @@
 
 #include "nn/fused_program.h"
 #include "nn/positions.h"
+#include "nn/rope.h"
 
 namespace bridle {
 
@@ -22,7 +23,7 @@ struct FusedHeads {
 
 class FusedRope : public FusedOperation {
  public:
-  FusedRope(const FusedHeads& heads, double theta) : heads_(heads), theta_(theta) {}
+  FusedRope(const FusedHeads& heads, const RopeOptions& options) : heads_(heads), options_(options) {}
   Uses uses() const override { return {.forward = {heads_.qkv}, .backward = {heads_.d_qkv}}; }
   void set_rows(FusedProgram& program, int64_t rows) override;
   void forward(FusedGroup& group, const FusedPart& part) const override;
@@ -31,15 +32,19 @@ class FusedRope : public FusedOperation {
  private:
   void rotate(FusedGroup& group, FusedBuffer buffer, const FusedPart& part, float direction) const;
   FusedHeads heads_;
-  double theta_;
+  RopeOptions options_;
   std::vector<float> cosine_, sine_;  // [rows, head_size/2]
 };
 
-// x/√(mean of x² + ε) of every query and key.
+// x/√(mean of x² + ε) of every query and key, and of every value where that is wanted.
 class FusedHeadNorm : public FusedOperation {
  public:
-  FusedHeadNorm(FusedProgram& program, const FusedHeads& heads, double epsilon)
-      : heads_(heads), epsilon_(epsilon), inverse_(program.floats(heads.query.heads + heads.key.heads)) {}
+  FusedHeadNorm(FusedProgram& program, const FusedHeads& heads, std::vector<FusedHeads::Part> parts,
+                double epsilon)
+      : heads_(heads),
+        parts_(std::move(parts)),
+        epsilon_(epsilon),
+        inverse_(program.floats(normed_heads())) {}
   Uses uses() const override {
     return {.forward = {heads_.qkv, inverse_}, .backward = {heads_.qkv, heads_.d_qkv, inverse_}};
   }
@@ -49,7 +54,13 @@ class FusedHeadNorm : public FusedOperation {
  private:
   template <class Kernel>
   void each_rows(FusedGroup& group, const FusedPart& part, Kernel kernel) const;
+  int64_t normed_heads() const {
+    int64_t all = 0;
+    for (const FusedHeads::Part& part : parts_) all += part.heads;
+    return all;
+  }
   FusedHeads heads_;
+  std::vector<FusedHeads::Part> parts_;
   double epsilon_;
   FusedBuffer inverse_;
 };

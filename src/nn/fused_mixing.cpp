@@ -78,7 +78,7 @@ void FusedMixing::read_tables(const FusedProgram& /*program*/) {
 MixTask FusedMixing::mix_task(const FusedGroup& group, int64_t sequence) const {
   const FusedMatrix x = group.matrix(options_.in.values), out = group.matrix(options_.out);
   const int64_t row = sequence * rows_;
-  return {.sees = options_.sees.tokens(group.inputs().begins, row),
+  return {.sees = options_.sees.tokens(group.inputs().begins, row, group.inputs().pass->window_share),
           .rows = rows_,
           .size = options_.size,
           .heads = heads(),

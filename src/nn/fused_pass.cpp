@@ -171,7 +171,8 @@ FusedPass& FusedPasses::of(ValueType values) {
 }
 
 std::optional<ValueType> fused_values(const Pass& pass) {
-  const auto& [dtype, training, margin, dropout_key, statistics, dropout_calls, times, cache, begins] = pass;
+  const auto& [dtype, training, window_share, margin, dropout_key, statistics, dropout_calls, times, cache,
+               begins] = pass;
   if (cache != nullptr) return std::nullopt;
   if (dtype == at::kBFloat16) return ValueType::bfloat16;
   if (dtype == at::kFloat) return ValueType::float32;

@@ -39,7 +39,7 @@ Mixing::Mixing(const TransformerOptions& options, Weights& weights, const std::s
     : heads_(options.num_attention_heads),
       size_(options.hidden_size),
       channels_(options.memory_channels),
-      sees_(visibility(options)),
+      sees_(visibility(options, block)),
       dropout_(options.dropout),
       position_bias_(weights.vector(name + ".position_bias", Role::position_bias,
                                     {heads_, options.position_bias_offsets}, 0.0)),
@@ -69,7 +69,7 @@ at::Tensor exact_enough(const at::Tensor& weight, const at::Tensor& x) {
 at::Tensor Mixing::head_weights(int64_t rows, int64_t length, const Pass& pass,
                                 const at::Tensor& like) const {
   const at::Tensor bias = exact_enough(position_bias_.tensor, like);
-  const at::Tensor seen = sees_.logits(rows, length, pass.begins, bias.options().requires_grad(false));
+  const at::Tensor seen = sees_.logits(rows, length, pass, bias.options().requires_grad(false));
   return at::softmax(biases_by_distance(bias, rows, length).add(seen), -1).to(like.scalar_type());
 }
 

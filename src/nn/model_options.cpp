@@ -26,12 +26,15 @@ const char* word(Initialization initialization) {
       return "orthogonal";
     case Initialization::normal:
       return "normal";
+    case Initialization::xavier_spectral:
+      return "xavier_spectral";
   }
   return nullptr;
 }
 
 Setting initialization_setting(Initialization& place) {
-  return {"initialization", choice(&place), "of weights: the paper's is orthogonal, nanoGPT's normal"};
+  return {"initialization", choice(&place),
+          "of weights: the paper's is orthogonal, nanoGPT's normal, LipsFormer's xavier_spectral"};
 }
 
 Setting final_scale_setting(double& place) {

@@ -5,19 +5,36 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace bridle {
 
-Visibility visibility(const TransformerOptions& options) { return {.window = options.attention_window}; }
+Visibility visibility(const TransformerOptions& options, int64_t layer) {
+  const std::vector<int64_t>& long_ones = options.long_window_layers;
+  const bool is_long =
+      long_ones.empty() || std::find(long_ones.begin(), long_ones.end(), layer) != long_ones.end();
+  return {.window = options.attention_window, .block = options.window_block, .is_short = !is_long};
+}
 
-at::Tensor Visibility::logits(int64_t rows, int64_t length, const at::Tensor& begins,
+int64_t Visibility::reach(double share) const {
+  if (window == 0) return 0;
+  const double size = static_cast<double>(block), grown = share * (static_cast<double>(window) - size / 2.0);
+  const int64_t blocks =
+      std::clamp(static_cast<int64_t>(std::ceil(grown / size)), int64_t{1}, window / block);
+  return block * (is_short ? std::max(blocks / 2, int64_t{1}) : blocks);
+}
+
+at::Tensor Visibility::logits(int64_t rows, int64_t length, const Pass& pass,
                               const at::TensorOptions& options) const {
   const at::Tensor column = at::arange(length, options.dtype(at::kLong));
   const at::Tensor token = column.narrow(0, length - rows, rows).unsqueeze(1);  // [T, 1]
   at::Tensor hidden = column.gt(token).unsqueeze(0);                            // [1, T, length]
-  if (window > 0) hidden = hidden.logical_or(column.le(token.sub(window)));
-  if (begins.defined()) hidden = hidden.logical_or(column.lt(begins.unsqueeze(-1)));
+  if (window > 0) {
+    const at::Tensor end = token.sub(token.remainder(block)).add(block);
+    hidden = hidden.logical_or(column.lt(end.sub(reach(pass.window_share))));
+  }
+  if (pass.begins.defined()) hidden = hidden.logical_or(column.lt(pass.begins.unsqueeze(-1)));
   return at::zeros({1}, options).masked_fill(hidden, -std::numeric_limits<double>::infinity()).unsqueeze(1);
 }
 

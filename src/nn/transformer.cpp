@@ -29,7 +29,7 @@ Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& 
     Residual mlp_residual(options, weights, name + ".mlp_alpha", options.mlp_alpha);
     blocks_.push_back({name, std::move(reader), mlp_norm, mlp, mlp_residual});
   }
-  norm_ = std::make_unique<Norm>(options, weights, "model.norm");
+  if (!options.norm_after) norm_ = std::make_unique<Norm>(options, weights, "model.norm");
   if (!options.tie_embeddings)
     head_.emplace(weights, "lm_head",
                   LinearOptions{.role = Role::head, .out = options.vocab_size, .in = options.hidden_size});
@@ -90,7 +90,13 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
                      fmt::format("begins of documents must be [{}, {}], as the tokens, got [{}]",
                                  embedded.size(0), embedded.size(1), fmt::join(pass.begins.sizes(), ", ")));
   const auto branch = [&](const at::Tensor& y) {
-    return drop_path(dropout(y, options_.dropout, pass), options_.drop_path, pass);
+    return drop_path(dropout(y, options_.branch_dropout, pass), options_.drop_path, pass);
+  };
+  const auto before = [&](const Norm& norm, const at::Tensor& y) {
+    return options_.norm_after ? y : norm.forward(y);
+  };
+  const auto after = [&](const Norm& norm, const at::Tensor& y) {
+    return options_.norm_after ? norm.forward(y) : y;
   };
   KeyValueCache* cache = pass.cache;
   const int64_t first = cache == nullptr ? 0 : cache->length;
@@ -102,18 +108,18 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
     KeyValueCache::Layer* kept = cache == nullptr ? nullptr : &cache->layers[i];
     const Overloaded read{[&](const Mixing& mixing) { return mixing.forward(x, pass, kept); },
                           [&](const AttentionBranch& own) {
-                            const at::Tensor y = own.attention.forward(own.norm.forward(x), pass, kept);
-                            return own.residual.forward(x, branch(y));
+                            const at::Tensor y = own.attention.forward(before(own.norm, x), pass, kept);
+                            return after(own.norm, own.residual.forward(x, branch(y)));
                           }};
     x = seen(reader_name(block), std::visit(read, block.reader));
-    const at::Tensor fed = block.mlp.forward(block.mlp_norm.forward(x));
-    x = seen(block.name + ".mlp", block.mlp_residual.forward(x, branch(fed)));
+    const at::Tensor fed = block.mlp.forward(before(block.mlp_norm, x));
+    x = seen(block.name + ".mlp", after(block.mlp_norm, block.mlp_residual.forward(x, branch(fed))));
   }
   if (cache != nullptr) {
     cache->length += x.size(1);
     if (pass.begins.defined()) cache->begins = pass.begins.narrow(1, x.size(1) - 1, 1);
   }
-  x = norm_->forward(x);
+  if (norm_) x = norm_->forward(x);
   at::Tensor logits = final_scale_->forward(at::linear(x, head().tensor.to(x.scalar_type())));
   if (logit_bias_) logits = logits.add(logit_bias_->tensor.to(x.scalar_type()));
   const double cap = options_.logit_soft_cap;
@@ -137,18 +143,24 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
   const auto record = [&](const std::string& name, const Bound& after) {
     return walk.record(name, after, options_.hidden_size);
   };
+  const auto before = [&](const Norm& norm, const Bound& y) {
+    return options_.norm_after ? y : norm.bound(y, walk);
+  };
+  const auto after = [&](const Norm& norm, const Bound& y) {
+    return options_.norm_after ? norm.bound(y, walk) : y;
+  };
   Bound x = record("model.embed_tokens", embedding_->bound(domain, walk));
   for (const Block& block : blocks_) {
     const Overloaded read{[&](const Mixing& mixing) { return mixing.bound(x, walk); },
                           [&](const AttentionBranch& own) {
-                            const Bound y = own.attention.bound(own.norm.bound(x, walk), walk);
-                            return own.residual.bound(x, y, walk);
+                            const Bound y = own.attention.bound(before(own.norm, x), walk);
+                            return after(own.norm, own.residual.bound(x, y, walk));
                           }};
     x = record(reader_name(block), std::visit(read, block.reader));
-    x = record(block.name + ".mlp",
-               block.mlp_residual.bound(x, block.mlp.bound(block.mlp_norm.bound(x, walk), walk), walk));
+    const Bound fed = block.mlp.bound(before(block.mlp_norm, x), walk);
+    x = record(block.name + ".mlp", after(block.mlp_norm, block.mlp_residual.bound(x, fed, walk)));
   }
-  x = norm_->bound(x, walk);
+  if (norm_) x = norm_->bound(x, walk);
   const Param rows = head();
   walk.trunk = x.lipschitz;
   walk.largest_logit = one_logit(x.lipschitz, walk.norms.largest_row_rms(rows), options_.hidden_size) *
@@ -161,19 +173,25 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
 }
 
 LogitEnclosure Transformer::enclose(const at::Tensor& embedded, ErrorWalk& walk) const {
+  const auto before = [&](const Norm& norm, const Enclosure& y) {
+    return options_.norm_after ? y : norm.enclose(y, walk);
+  };
+  const auto after = [&](const Norm& norm, const Enclosure& y) {
+    return options_.norm_after ? norm.enclose(y, walk) : y;
+  };
   Enclosure x = walk.record("model.embed_tokens", embedding_->enclose(embedded, walk));
   for (const Block& block : blocks_) {
     const Overloaded read{[&](const Mixing& mixing) { return mixing.enclose(x, walk); },
                           [&](const AttentionBranch& own) {
-                            const Enclosure y = own.attention.enclose(own.norm.enclose(x, walk), walk);
-                            return own.residual.enclose(x, y, walk);
+                            const Enclosure y = own.attention.enclose(before(own.norm, x), walk);
+                            return after(own.norm, own.residual.enclose(x, y, walk));
                           }};
     x = walk.record(reader_name(block), std::visit(read, block.reader));
-    const Enclosure fed = block.mlp.enclose(block.mlp_norm.enclose(x, walk), walk);
-    x = walk.record(block.name + ".mlp", block.mlp_residual.enclose(x, fed, walk));
+    const Enclosure fed = block.mlp.enclose(before(block.mlp_norm, x), walk);
+    x = walk.record(block.name + ".mlp", after(block.mlp_norm, block.mlp_residual.enclose(x, fed, walk)));
   }
   const Param rows = head();
-  return enclose_logits(norm_->enclose(x, walk),
+  return enclose_logits(norm_ ? norm_->enclose(x, walk) : x,
                         {.rows = rows,
                          .scale = final_scale_->value(),
                          .bias = logit_bias_ ? &*logit_bias_ : nullptr,

@@ -61,7 +61,7 @@ class Transformer : public Model {
   TransformerOptions options_;
   std::unique_ptr<Embedding> embedding_;
   std::vector<Block> blocks_;
-  std::unique_ptr<Norm> norm_;
+  std::unique_ptr<Norm> norm_;  // before the head; none where norms stand after residuals
   std::optional<Linear> head_;  // none: the embedding
   std::optional<Scale> final_scale_;
   std::optional<Param> logit_bias_;

@@ -52,10 +52,17 @@ PassMemory plain_memory(const Sizes& s, bool dropout, double bytes) {
 
 }  // namespace
 
-// The padding of a vocabulary makes no logits. A token sees (T + 1)/2 others on average.
+// The padding of a vocabulary makes no logits. A token sees (T + 1)/2 tokens on average, or fewer where windows are short; documents
+// are not counted.
 ModelFlop Transformer::flop(int64_t length) const {
-  double entries = static_cast<double>(options_.hidden_size * options_.num_hidden_layers) *
-                   static_cast<double>(length + 1);  // of logits and weighted values
+  double entries = 0.0;  // of logits and weighted values
+  for (int64_t layer = 0; layer < options_.num_hidden_layers; ++layer) {
+    const VisibleTokens sees = visibility(options_, layer).tokens(nullptr, 0, 1.0);
+    int64_t pairs = 0;
+    for (int64_t token = 0; token < length; ++token) pairs += token - sees.begin(token) + 1;
+    entries += 2.0 * static_cast<double>(options_.hidden_size) * static_cast<double>(pairs) /
+               static_cast<double>(length);
+  }
   for (const Param& param : params_)
     if (is_matrix(param.role) && param.role != Role::head)
       entries += static_cast<double>(param.tensor.numel());

@@ -41,7 +41,7 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
     end.share = residual.share(*program);
     end.alpha = residual.learned();
     if (end.alpha && !residual.keeps_all()) end.before = copy;
-    end.dropout = options_.dropout;
+    end.dropout = options_.branch_dropout;
     end.drop_path = options_.drop_path;
     module.fuse(*program, norm.fuse(*program, point(end.keep)), end);
     goes_on(end);
@@ -61,7 +61,7 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
     observe(block.name + ".mlp");
     program->cut_backward();
   }
-  const FusedValue last = norm_->fuse(*program, point({0.0F}));
+  const FusedValue last = norm_ ? norm_->fuse(*program, point({0.0F})) : point({0.0F});
   program->cut_forward();
   program->add(std::make_unique<FusedLoss>(
       *program, FusedLossOptions{.head = head_ ? head_->weight() : embedding_->table(),

@@ -70,6 +70,8 @@ Settings transformer_settings(TransformerOptions& o) {
        "longest sequence; 0: the data's sequence_length", kCount},
       {"positions", choice(&o.positions), "of tokens"},
       {"rope_theta", &o.rope_theta, "base of the rotary frequencies", kPositive},
+      {"rope_half_truncated", &o.rope_half_truncated,
+       "rope: half of the pairs are not rotated, the others' frequencies go down to 1/rope_theta"},
       {"hidden_act", choice(&o.activation), "activation of the feed-forward layer"},
       {"activation_divisor", &o.activation_divisor, "the activation is divided by this", kPositive},
       {"softmax_scale", &o.softmax_scale, "logits are softmax_scale·q·k/d_h", kFinite},
@@ -88,18 +90,26 @@ Settings transformer_settings(TransformerOptions& o) {
       {"position_bias_dilation", &o.position_bias_dilation, "of position_bias_start", kCount},
       {"qk_norm", &o.qk_norm, "queries and keys are divided by their RMS, head by head"},
       {"qk_norm_epsilon", &o.qk_norm_epsilon, "ε of that", kNotNegative},
+      {"value_norm", &o.value_norm, "values are divided by their RMS too, with the same ε"},
       {"attention_window", &o.attention_window, "tokens that a token sees, itself included; 0: all before it",
        kCountOrNone},
+      {"window_block", &o.window_block,
+       "windows are so many blocks of tokens, the last of them the token's own", kCount},
+      {"long_window_layers", &o.long_window_layers,
+       "layers, from 0, with the whole window; the others have half as many blocks; []: all have it"},
       {"document_token", &o.document_token,
        "the token that begins a document, outside of which nothing is seen; -1: none"},
       {"logit_bias", &o.logit_bias, "learned bias of the logits"},
       {"norm", choice(&o.norm), "before each branch and the head"},
+      {"norm_after", &o.norm_after, "norms stand after each residual instead"},
       {"norm_epsilon", &o.norm_epsilon, "ε of the norms", kNotNegative},
       {"norm_gain", &o.norm_gain, "norms have a learned gain"},
       {"learnable_scales", &o.learnable_scales, "attention output scale and final scale are learned"},
       {"bias", &o.bias, "linear layers and LayerNorm have a bias"},
       {"tie_embeddings", &o.tie_embeddings, "the head is the embedding"},
       {"dropout", &o.dropout, "share of activations dropped in training", kShare},
+      {"branch_dropout", &o.branch_dropout,
+       "share of what branches give dropped in training, entry by entry; 0: dropout", kShare},
       {"drop_path", &o.drop_path, "share of branches dropped in training, sequence by sequence", kShare},
       {"logit_soft_cap", &o.logit_soft_cap, "logits z become c·tanh(z/c); 0: they stay as they are",
        kNotNegative},
@@ -132,6 +142,23 @@ void check_sizes(const TransformerOptions& o) {
                       o.document_token));
   require(o.norm != NormLayer::center_norm || o.hidden_size >= 2,
           "hidden_size must be at least 2 for center_norm, got 1");
+  require(
+      !o.rope_half_truncated || (o.positions == PositionKind::rope && o.head_size() % 4 == 0),
+      fmt::format("rope_half_truncated needs positions = rope and heads of a multiple of 4, got {} and {}",
+                  word(o.positions), o.head_size()));
+  require(!o.norm_after || o.norm != NormLayer::none, "norm_after needs a norm, got norm = none");
+}
+
+void check_windows(const TransformerOptions& o) {
+  require(o.attention_window % o.window_block == 0,
+          fmt::format("attention_window must be a multiple of window_block = {}, got {}", o.window_block,
+                      o.attention_window));
+  require(o.attention_window > 0 || (o.window_block == 1 && o.long_window_layers.empty()),
+          "window_block and long_window_layers need an attention_window, got 0");
+  for (const int64_t layer : o.long_window_layers)
+    require(layer >= 0 && layer < o.num_hidden_layers,
+            fmt::format("long_window_layers must be from 0 to num_hidden_layers - 1 = {}, got {}",
+                        o.num_hidden_layers - 1, layer));
 }
 
 void check_quadrature(const TransformerOptions& o) {
@@ -145,10 +172,10 @@ void check_quadrature(const TransformerOptions& o) {
       fmt::format("hidden_size and memory_channels must be multiples of 32 for mixing = quadrature, got {} "
                   "and {}",
                   o.hidden_size, o.memory_channels));
-  require(o.norm == NormLayer::none && o.positions == PositionKind::none && !o.qk_norm &&
+  require(o.norm == NormLayer::none && o.positions == PositionKind::none && !o.qk_norm && !o.value_norm &&
               !o.learnable_scales && o.num_key_value_heads == o.num_attention_heads,
           "mixing = quadrature reads by position alone, without norms: it goes with norm = none, positions = "
-          "none, qk_norm = false, learnable_scales = false and no num_key_value_heads");
+          "none, qk_norm = false, value_norm = false, learnable_scales = false and no num_key_value_heads");
 }
 
 void fill_in_(TransformerOptions& o) {
@@ -162,6 +189,7 @@ void fill_in_(TransformerOptions& o) {
   if (o.intermediate_size == 0) o.intermediate_size = 4 * o.hidden_size;
   if (o.real_vocab_size == 0) o.real_vocab_size = o.vocab_size;
   if (o.position_bias_offsets == 0) o.position_bias_offsets = o.max_position_embeddings;
+  if (o.branch_dropout == 0.0) o.branch_dropout = o.dropout;
 }
 
 }  // namespace
@@ -170,6 +198,7 @@ void resolve_(TransformerOptions& o) {
   fill_in_(o);
   check_ranges(transformer_settings(o), "model");
   check_sizes(o);
+  check_windows(o);
   check_quadrature(o);
 }
 
@@ -177,11 +206,12 @@ void resolve_(TransformerOptions& o) {
 std::string unfused_key(const TransformerOptions& options) {
   const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, mixing, memory_channels,
                num_attention_heads, num_key_value_heads, intermediate_size, max_position_embeddings,
-               positions, rope_theta, activation, activation_divisor, softmax_scale, attention_output_scale,
-               residual, attention_alpha, mlp_alpha, learned_alpha, position_bias, position_bias_offsets,
-               position_bias_start, position_bias_dilation, qk_norm, qk_norm_epsilon, attention_window,
-               document_token, logit_bias, norm, norm_epsilon, norm_gain, learnable_scales, bias,
-               tie_embeddings, dropout, drop_path, logit_soft_cap, initialization, final_scale] = options;
+               positions, rope_theta, rope_half_truncated, activation, activation_divisor, softmax_scale,
+               attention_output_scale, residual, attention_alpha, mlp_alpha, learned_alpha, position_bias,
+               position_bias_offsets, position_bias_start, position_bias_dilation, qk_norm, qk_norm_epsilon,
+               value_norm, attention_window, window_block, long_window_layers, document_token, logit_bias,
+               norm, norm_epsilon, norm_gain, norm_after, learnable_scales, bias, tie_embeddings, dropout,
+               branch_dropout, drop_path, logit_soft_cap, initialization, final_scale] = options;
   const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
                                positions == PositionKind::none;
   const bool known_norm = norm == NormLayer::none || norm == NormLayer::tanh || norm == NormLayer::rms_norm ||
@@ -189,11 +219,9 @@ std::string unfused_key(const TransformerOptions& options) {
   const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
   const bool known_alpha = learned_alpha == LearnedAlpha::none || learned_alpha == LearnedAlpha::scalar ||
                            learned_alpha == LearnedAlpha::vector;
-  const std::pair<bool, const char*> obstacles[] = {{!is_fused(activation), "hidden_act"},
-                                                    {!known_positions, "positions"},
-                                                    {!known_residual, "residual"},
-                                                    {!known_alpha, "learned_alpha"},
-                                                    {!known_norm, "norm"}};
+  const std::pair<bool, const char*> obstacles[] = {
+      {!is_fused(activation), "hidden_act"}, {!known_positions, "positions"}, {!known_residual, "residual"},
+      {!known_alpha, "learned_alpha"},       {!known_norm, "norm"},           {norm_after, "norm_after"}};
   for (const auto& [is_there, what] : obstacles)
     if (is_there) return what;
   return "";

@@ -1,6 +1,7 @@
 #include "nn/weights.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/linalg_eigvalsh.h>
 #include <ATen/ops/linalg_qr.h>
 #include <ATen/ops/zeros.h>
 
@@ -15,6 +16,13 @@ at::Tensor semi_orthogonal(const at::Tensor& gaussian) {
   const auto [q, r] = at::linalg_qr(wide ? gaussian.t() : gaussian);
   const at::Tensor signed_q = q.mul(r.diagonal().sign());
   return (wide ? signed_q.t() : signed_q).contiguous();
+}
+
+// Whatever the deviation was. The largest singular value is the root of the Gram matrix's largest eigenvalue.
+at::Tensor of_spectral_norm_one(const at::Tensor& gaussian) {
+  const bool wide = gaussian.size(0) < gaussian.size(1);
+  const at::Tensor gram = wide ? gaussian.matmul(gaussian.t()) : gaussian.t().matmul(gaussian);
+  return gaussian.div(at::linalg_eigvalsh(gram).max().sqrt());
 }
 
 }  // namespace
@@ -47,6 +55,8 @@ at::Tensor Weights::initial_matrix(Role role, const MatrixShape& shape) const {
       const double deviation = ends_branch ? 0.02 / std::sqrt(static_cast<double>(branches_)) : 0.02;
       return normal({out, in}).mul_(deviation);
     }
+    case Initialization::xavier_spectral:
+      return of_spectral_norm_one(normal({out, in}));
     case Initialization::orthogonal:
       break;
   }
@@ -68,6 +78,7 @@ Param Weights::table(const std::string& name, Role role, int64_t rows, int64_t c
   switch (initialization_) {
     case Initialization::normal:
       return add(name, role, values.mul(0.02));
+    case Initialization::xavier_spectral:
     case Initialization::orthogonal:
       break;
   }

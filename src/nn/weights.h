@@ -29,7 +29,7 @@ class Weights {
   int64_t mlp_residuals_after = 0;
 
   // [out, in]: semi-orthogonal with RMS→RMS norm 1, and zero where a branch or the network ends (out-projections, head); or
-  // normal as nanoGPT has it, smaller by the depth where a branch ends.
+  // normal as nanoGPT has it, smaller by the depth where a branch ends; or normal of spectral norm 1.
   struct MatrixShape {
     int64_t out, in;
     int64_t heads = 1;

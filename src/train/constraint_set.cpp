@@ -23,16 +23,21 @@ std::vector<Role> roles_by_head(HeadBlocks heads) {
   return {};
 }
 
+double cap_of(Role role, const ConstraintSettings& settings) {
+  if (is_table(role)) return settings.embedding_cap;
+  return role == Role::head && settings.head_sigma_max > 0.0 ? settings.head_sigma_max : settings.sigma_max;
+}
+
 ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings)
-    : params_(params) {
+    : params_(params), coupling_room_(settings.coupling_room) {
   const std::vector<Role> by_head = roles_by_head(settings.heads);
   for (size_t i = 0; i < params_.size(); ++i) {
     Param& param = params_[i];
     if (std::find(by_head.begin(), by_head.end(), param.role) != by_head.end()) param.blocks = param.heads;
     const bool capped = is_table(param.role) ? settings.embedding_cap > 0.0 : is_matrix(param.role);
     if (!capped) continue;
-    const double cap = is_table(param.role) ? settings.embedding_cap : settings.sigma_max;
-    entries_.push_back({i, Enforcer(param, settings.options, cap), is_table(param.role)});
+    entries_.push_back(
+        {i, Enforcer(param, settings.options, cap_of(param.role, settings)), is_table(param.role)});
   }
 }
 
@@ -94,7 +99,8 @@ void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
   each_apart(sizes(), [&](size_t i) {
     Entry& entry = entries_[i];
     Enforcer& enforcer = entry.enforcer;
-    const StepInfo& step = steps.at(entry.param);
+    StepInfo step = steps.at(entry.param);
+    step.update_bound *= coupling_room_;  // of infinity it stays none
     // Some methods guarantee only a norm above the cap: they are left to their equilibrium.
     constexpr double none = std::numeric_limits<double>::infinity();
     const double norm =

@@ -13,6 +13,9 @@ namespace bridle {
 // Which weights constraint.heads constrains head by head; none before `automatic` is resolved.
 std::vector<Role> roles_by_head(HeadBlocks heads);
 
+// The cap of a matrix or a table; 0: it has none.
+double cap_of(Role role, const ConstraintSettings& settings);
+
 class ConstraintSet {
  public:
   ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings);
@@ -45,6 +48,7 @@ class ConstraintSet {
 
   std::vector<Param> params_;
   std::vector<Entry> entries_;
+  double coupling_room_;
   bool prove_all_ = false;
   int64_t repairs_before_ = 0;  // the run was resumed
 };

@@ -10,7 +10,9 @@ EvaluationResult evaluate(const Model& model, const std::shared_ptr<const Source
   const at::NoGradGuard no_gradients;
   const Evaluation batches(source, options.order);
   EvaluationResult result;
-  Pass pass{.dtype = options.dtype, .statistics = options.statistics ? &result.statistics : nullptr};
+  Pass pass{.dtype = options.dtype,
+            .window_share = options.window_share,
+            .statistics = options.statistics ? &result.statistics : nullptr};
   double loss = 0.0;
   double right = 0.0;
   for (int64_t i = 0; i < batches.size(); ++i) {

@@ -21,8 +21,9 @@ bool is_proved(const Param& param, const RunOptions& options) {
   if (!constraint->uses_cap()) return false;
   const StepInfo step{options.optimizer.lr, options.optimizer.weight_decay,
                       plan_steps(param, 1.0, options.optimizer).update_bound};
-  const auto norm = constraint->guarantee(param, settings.sigma_max, step).norm;
-  return norm && *norm <= settings.sigma_max;
+  const double cap = cap_of(param.role, settings);
+  const auto norm = constraint->guarantee(param, cap, step).norm;
+  return norm && *norm <= cap;
 }
 
 }  // namespace

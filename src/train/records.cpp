@@ -17,6 +17,18 @@ Metric::PerWeight per_matrix(const std::vector<Param>& params, const Number& num
   return all;
 }
 
+// "largest_rms" and "largest_entry" of the activations after every layer, where they were measured.
+void add_activations(MetricRecord& record, const ActivationStatistics& seen) {
+  if (seen.layers.empty()) return;
+  Metric::PerWeight rms, entries;
+  for (const auto& [name, layer] : seen.layers) {
+    rms.emplace_back(name, layer.largest_rms);
+    entries.emplace_back(name, layer.largest_entry);
+  }
+  record.metrics.push_back({"largest_rms", std::move(rms)});
+  record.metrics.push_back({"largest_entry", std::move(entries)});
+}
+
 }  // namespace
 
 MetricRecord step_record(const TrainState& state, const StepResult& result, const StepClock& clock) {
@@ -39,20 +51,24 @@ MetricRecord step_record(const TrainState& state, const StepResult& result, cons
     record.metrics.push_back({"caps", per_matrix(params, [&](size_t i) { return state.budget->caps[i]; })});
     record.metrics.push_back({"bound_of_caps", state.budget->bound.to_double()});
   }
+  add_activations(record, result.activations);
   return record;
 }
 
 MetricRecord evaluation_record(int64_t step, const EvaluationResult& result,
                                const std::optional<CertifiedBound>& bound) {
   constexpr double none = std::numeric_limits<double>::infinity();
-  return {.step = step,
-          .metrics = {{"validation_loss", result.loss},
-                      {"validation_accuracy", result.accuracy},
-                      {"targets", result.targets},
-                      {"lipschitz", bound ? bound->lipschitz.value : none},
-                      {"log10_lipschitz", bound ? bound->lipschitz.log10 : none},
-                      {"activation",
-                       bound && !bound->layers.empty() ? bound->layers.back().activation.value : none}}};
+  MetricRecord record{
+      .step = step,
+      .metrics = {
+          {"validation_loss", result.loss},
+          {"validation_accuracy", result.accuracy},
+          {"targets", result.targets},
+          {"lipschitz", bound ? bound->lipschitz.value : none},
+          {"log10_lipschitz", bound ? bound->lipschitz.log10 : none},
+          {"activation", bound && !bound->layers.empty() ? bound->layers.back().activation.value : none}}};
+  add_activations(record, result.statistics);
+  return record;
 }
 
 }  // namespace bridle

@@ -83,6 +83,13 @@ void resolve_constraint_(RunOptions& options) {
       make_constraint(c.options);  // throws, naming the nearest, where there is no such method
   check_range("constraint.sigma_max", c.sigma_max > 0.0 && std::isfinite(c.sigma_max), c.sigma_max,
               "must be positive");
+  check_range("constraint.head_sigma_max", c.head_sigma_max >= 0.0 && std::isfinite(c.head_sigma_max),
+              c.head_sigma_max, "is positive, or 0 for sigma_max");
+  check_range("constraint.coupling_room", c.coupling_room >= 1.0 && std::isfinite(c.coupling_room),
+              c.coupling_room, "must be at least 1: with less, caps would not be kept");
+  constexpr int64_t most_rounds = 1'000'000;
+  check_range("constraint.power_rounds", c.options.power_rounds >= 1 && c.options.power_rounds <= most_rounds,
+              static_cast<double>(c.options.power_rounds), "must be from 1 to 1000000");
   check_range("constraint.embedding_cap", c.embedding_cap >= 0.0, c.embedding_cap,
               "is positive, or 0 for none");
   check_at_least("constraint.prove_every", c.prove_every, 1);
@@ -119,6 +126,7 @@ void check_training(const TrainingOptions& training) {
               "a number, 0 or more");
   check_at_least("training.log_every", training.log_every, 1);
   check_at_least("training.evaluate_every", training.evaluate_every, 0);
+  check_at_least("training.evaluate_tokens", training.evaluate_tokens, 0);
   check_at_least("training.checkpoint_every", training.checkpoint_every, 0);
   if (std::count(training.sinks.begin(), training.sinks.end(), SinkKind::jsonl) == 0)
     throw InputError("settings",
@@ -151,6 +159,8 @@ RunOptions resolved(RunOptions options, const DataSet& data) {
                      fmt::format("model.mlp_activation = '{}' is for model.kind = 'mlp'; a transformer's "
                                  "activation is model.hidden_act",
                                  word(options.model.mlp.activation)));
+  if (options.training.grow_windows && (images || options.model.transformer.attention_window == 0))
+    throw InputError("settings", "training.grow_windows needs a transformer with model.attention_window");
   options.model.visit([&](auto& own) { fit_(own, options.data, data); });
   resolve_training_(options, options.model.input());
   options.model.visit([](auto& own) { own = std::get<std::decay_t<decltype(own)>>(resolved(own)); });

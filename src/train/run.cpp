@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
 #include "base/files.h"
 #include "bridle/error.h"
 #include "data/image_source.h"
@@ -27,6 +31,22 @@ void refuse_what_is_no_run(const std::filesystem::path& folder) {
   }
 }
 
+// Of the newest checkpoint, beside which the model was saved; where there is none it is taken for finished.
+int64_t saved_step(const std::filesystem::path& folder, int64_t steps) {
+  constexpr std::string_view prefix = "step_";
+  int64_t newest = -1;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "state", none)) {
+    const std::string name = entry.path().filename();
+    const char* digits = name.data() + std::min(prefix.size(), name.size());
+    const char* end = name.data() + name.size();
+    int64_t step = -1;
+    if (name.starts_with(prefix) && std::from_chars(digits, end, step).ptr == end)
+      newest = std::max(newest, step);
+  }
+  return newest < 0 ? steps : std::min(newest, steps);
+}
+
 }  // namespace
 
 Run open_run(const std::filesystem::path& folder, at::Device device) {
@@ -40,6 +60,8 @@ Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model) 
           .options = read_config(folder / "config.toml"),
           .model = std::move(model),
           .tokenizer = nullptr};
+  const TrainingOptions& training = run.options.training;
+  run.window_share = window_share(training, saved_step(folder, training.steps));
   if (std::filesystem::exists(folder / "vocab.json")) run.tokenizer = load_tokenizer(folder);
   return run;
 }

@@ -41,9 +41,14 @@ Pass training_pass(const RunOptions& options) {
           .dropout = {.seed = options.training.seed, .stream = Stream::dropout}};
 }
 
+double window_share(const TrainingOptions& training, int64_t step) {
+  return training.grow_windows ? static_cast<double>(step) / static_cast<double>(training.steps) : 1.0;
+}
+
 Pass TrainState::pass() const {
   Pass pass = training_pass(options);
   pass.dropout.step = static_cast<uint64_t>(step);
+  pass.window_share = window_share(options.training, step);
   pass.times = times;
   return pass;
 }

@@ -28,9 +28,11 @@ Batch next_batch(TrainState& state, int64_t which) {
 }
 
 // The mean over `accumulate` batches; none, with the loader back where it was, where `stop` became true before the last of them.
-std::optional<LossAndGradients> accumulated(TrainState& state, const std::atomic<bool>* stop) {
+std::optional<LossAndGradients> accumulated(TrainState& state, ActivationStatistics* activations,
+                                            const std::atomic<bool>* stop) {
   const int64_t position = state.loader->position();
   Pass pass = state.pass();
+  pass.statistics = activations;
   LossAndGradients total = loss_and_gradients(*state.model, next_batch(state, 0), pass);
   const int64_t batches = state.options.training.accumulate;
   for (int64_t i = 1; i < batches; ++i) {
@@ -59,7 +61,10 @@ void require_finite(double loss, int64_t step) {
 
 std::optional<StepResult> train_step_(TrainState& state, const std::atomic<bool>* stop) {
   const double factor = schedule_factor(state.options.schedule, state.step, state.options.training.steps);
-  const auto result = accumulated(state, stop);
+  const TrainingOptions& training = state.options.training;
+  const bool logs = training.log_activations && (state.step + 1) % training.log_every == 0;
+  ActivationStatistics activations;
+  const auto result = accumulated(state, logs ? &activations : nullptr, stop);
   if (!result) return std::nullopt;
   require_finite(result->loss, state.step);
   Stopwatch watch(state.times);
@@ -70,7 +75,8 @@ std::optional<StepResult> train_step_(TrainState& state, const std::atomic<bool>
   watch.lap(&StepTimes::constraint);
   if (state.step % state.options.constraint.prove_every == 0) state.constraints->prove_and_repair_();
   watch.lap(&StepTimes::proof);
-  return StepResult{result->loss, result->accuracy, state.options.optimizer.lr * factor};
+  return StepResult{result->loss, result->accuracy, state.options.optimizer.lr * factor,
+                    std::move(activations)};
 }
 
 }  // namespace bridle

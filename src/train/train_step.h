@@ -12,6 +12,7 @@ struct StepResult {
   double loss = 0.0;
   double accuracy = 0.0;
   double learning_rate = 0.0;
+  ActivationStatistics activations = {};  // where this step's are logged
 };
 
 // None where `stop` became true between two of the step's batches: the step is dropped and the state is as it was before.

@@ -187,8 +187,14 @@ bool TrainingRun::certificate_holds() const {
 }
 
 EvaluationResult TrainingRun::validation_result() const {
-  return evaluate(*state_.model, validation_,
-                  {.order = {.batch_size = state_.options.data.batch_size}, .dtype = state_.pass().dtype});
+  const TrainingOptions& training = state_.options.training;
+  const Pass pass = state_.pass();
+  return evaluate(
+      *state_.model, validation_,
+      {.order = {.batch_size = state_.options.data.batch_size, .targets = training.evaluate_tokens},
+       .dtype = pass.dtype,
+       .statistics = training.log_activations,
+       .window_share = pass.window_share});
 }
 
 EvaluationResult TrainingRun::measure() {

@@ -52,6 +52,10 @@ MODELS = {
     "transformer_vector_alpha": ("F32", 0.4, {**SMALL, "learned_alpha": "vector", "bias": True}),
     "transformer_lipsformer": ("F32", 0.4, {**SMALL, "learned_alpha": "vector", "residual": "plain",
                                             "norm": "center_norm", "qk_norm": True, "qk_norm_epsilon": 0.01}),
+    "transformer_norms_after": ("F32", 0.4, {**SMALL, "norm": "center_norm", "norm_after": True, "value_norm": True,
+                                             "qk_norm": True, "qk_norm_epsilon": 0.01, "residual": "plain",
+                                             "attention_window": 2, "window_block": 2, "long_window_layers": [0],
+                                             "branch_dropout": 0.5, "initialization": "xavier_spectral"}),
     "mlp_gelu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 4, 2], "mlp_activation": "gelu"}),
 }
 
@@ -67,7 +71,7 @@ def shapes_of(config):
     shapes = {"model.embed_tokens.weight": [config["vocab_size"], d]}
     if config.get("positions") == "learned":
         shapes["model.embed_positions.weight"] = [config["max_position_embeddings"], d]
-    norms = ["model.norm"]
+    norms = [] if config.get("norm_after") else ["model.norm"]
     for i in range(config["num_hidden_layers"]):
         block = f"model.layers.{i}"
         attention = {"self_attn.q_proj": [d, d], "self_attn.k_proj": [read, d], "self_attn.v_proj": [read, d],

@@ -299,7 +299,7 @@ def configurations():
         for value in values:
             both(f"{key}_{json.dumps(value)}", 0, key, value)
     for key, words in {"positions": ("rope", "none"), "residual": ("convex",), "norm": ("none", "tanh"),
-                       "initialization": ("orthogonal", "normal"),
+                       "initialization": ("orthogonal", "normal", "xavier_spectral"),
                        "hidden_act": ("gelu_tanh", "gelu", "relu", "maxmin")}.items():
         for word in words:
             both(f"{key}_{word}", 0, key, word)
@@ -311,6 +311,30 @@ def configurations():
         both(f"{key}_false", 0, key, False)
         for value in True, 0, 1, None, "false", 0.0:
             both(f"{key}_{json.dumps(value)}", 3, key, value)
+    for title, code, base, keys in (
+            ("window_block_alone", 3, "transformer", {"window_block": 2}),
+            ("window_block_whole", 0, "transformer_centered", {"window_block": 2}),
+            ("window_block_no_divisor", 3, "transformer_centered", {"window_block": 3}),
+            ("window_block_zero", 3, "transformer_centered", {"window_block": 0}),
+            ("long_window_layers_alone", 3, "transformer", {"long_window_layers": [0]}),
+            ("long_window_layers_none", 0, "transformer", {"long_window_layers": []}),
+            ("long_window_layers_first", 0, "transformer_centered", {"long_window_layers": [0]}),
+            ("long_window_layers_past", 3, "transformer_centered", {"long_window_layers": [0, 1]}),
+            ("long_window_layers_minus", 3, "transformer_centered", {"long_window_layers": [-1]}),
+            ("long_window_layers_text", 3, "transformer_centered", {"long_window_layers": "0"}),
+            ("rope_half_truncated_heads_of_2", 3, "transformer", {"rope_half_truncated": True}),
+            ("rope_half_truncated_heads_of_4", 0, "transformer_one_head", {"rope_half_truncated": True}),
+            ("norm_after_without_norm", 3, "transformer", {"norm_after": True}),
+            ("norm_after_tanh", 0, "transformer_scaled_heads", {"norm_after": True}),
+            ("norm_after_other_tensors", 3, "transformer_centered", {"norm_after": True}),
+            ("norm_before_other_tensors", 3, "transformer_norms_after", {"norm_after": False}),
+            ("value_norm", 3, "transformer", {"value_norm": True}),
+            ("no_value_norm", 3, "transformer_norms_after", {"value_norm": False}),
+            ("branch_dropout", 0, "transformer", {"branch_dropout": 0.5}),
+            ("branch_dropout_all", 3, "transformer", {"branch_dropout": 1}),
+            ("branch_dropout_less_than_none", 3, "transformer", {"branch_dropout": -0.1})):
+        for key, value in keys.items():
+            both(title, code, key, value, base=base)
     for value in "none", False:
         both(f"learned_alpha_{json.dumps(value)}", 0, "learned_alpha", value)
     for value in "scalar", "vector", True, 0, 1, None, "true", "Vector", ["vector"]:

@@ -34,6 +34,18 @@ TEST(Evaluation, WholeMeetsEveryTargetOnce) {
   }
 }
 
+TEST(Evaluation, MeetsTheFirstTargetsAloneWhereSoManyAreAskedFor) {
+  for (const auto& [asked, met] :
+       {std::pair{1, 16}, {16, 16}, {17, 32}, {64, 64}, {65, 80}, {500, 160}, {0, 160}}) {
+    const Evaluation part(text_of(161, 16), {.batch_size = 4, .targets = asked});
+    int64_t targets = 0;
+    for (int64_t i = 0; i < part.size(); ++i) targets += part[i].targets.numel();
+    EXPECT_EQ(targets, met) << asked;
+    EXPECT_EQ(part[0].targets[0][0].item<int64_t>(), 1);
+  }
+  EXPECT_ERROR(Evaluation(text_of(100, 16), {.targets = -1}), InputError, "targets = -1");
+}
+
 TEST(Evaluation, PaperTakesWindowsOneApart) {
   const Evaluation paper(text_of(5000, 256), {.protocol = Protocol::paper});
   ASSERT_EQ(paper.size(), 20);

@@ -45,6 +45,7 @@ expect 0 "the most that a search found" "$bridle" certify run --search 2
 expect 0 "cannot change" "$bridle" certify run --search 0 --predictions --epsilon 0.001,0.01
 expect 0 "of any one of the first 4" "$bridle" certify run --search 0 --local 4 --radius 0.01
 expect 0 "not a certificate" "$bridle" certify run --formula paper
+expect 1 "it is for models with" "$bridle" certify run --formula lipsformer
 "$bridle" certify run --search 1 --json >facts.json
 "$python" - <<'P'
 import json
@@ -104,7 +105,7 @@ done
 expect 2 "name a run's folder" "$bridle" certify
 expect 1 "is not a folder" "$bridle" certify nowhere
 expect 1 "none.json" "$bridle" certify --check none.json
-expect 2 "must be one of sound, paper" "$bridle" certify run --formula other
+expect 2 "must be one of sound, paper, lipsformer" "$bridle" certify run --formula other
 expect 2 "goes with --seal" "$bridle" certify run --lipschitz 3
 expect 1 "the radius must be 0 or more, got -1" "$bridle" certify run --radius -1
 mkdir far && cp mlp/config.json mlp/model.safetensors far/

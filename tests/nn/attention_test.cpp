@@ -20,6 +20,7 @@ TEST(AttentionModule, GradientsAreThoseOfFiniteDifferences) {
     TransformerOptions options = test::small_transformer();
     options.position_bias = options.bias = options.learnable_scales = extras;
     options.position_bias_offsets = extras ? 3 : 0;
+    options.value_norm = extras;
     Bench bench(options);
     const Attention attention(bench.options, bench.weights, "attention", 0);
     bench.randomize_(0.5);
@@ -184,7 +185,8 @@ TEST(AttentionModule, StretchAndActivationStayBelowTheBound) {
         options.num_key_value_heads = groups;
         options.softmax_scale = scale;
         options.attention_output_scale = 1.0;
-        options.position_bias = options.bias = extras;
+        options.position_bias = options.bias = options.value_norm = extras;
+        options.qk_norm_epsilon = 0.05;
         Bench bench(options, at::kFloat, 3 + static_cast<uint64_t>(heads));
         const Attention attention(bench.options, bench.weights, "attention", 0);
         bench.randomize_(0.35, static_cast<uint64_t>(10 * scale) + 5);

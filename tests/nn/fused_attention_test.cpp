@@ -31,7 +31,7 @@ TEST(FusedRope, RotatesQueriesAndKeysAndBackAgain) {
   FusedProgram program({}, step_kernels_plain());
   FusedHeads heads{.query = {0, 4}, .key = {32, 2}, .value = {64, 2}, .head_size = 8};
   heads.qkv = heads.d_qkv = program.matrix(96);
-  program.add(std::make_unique<FusedRope>(heads, 100.0));
+  program.add(std::make_unique<FusedRope>(heads, RopeOptions{.head_size = 8, .theta = 100.0}));
   program.finish();
   const FusedShape shape{.batch = 2, .length = 32, .rows = 32, .group = 2, .shared = true, .slots = 1};
   program.set_rows(32);

@@ -24,6 +24,16 @@ TEST(TheFlopOfATransformer, AreThoseOfItsMatricesAndOfAttention) {
   EXPECT_EQ(outline(options)->flop(3).forward, 2.0 * entries(4, 7, 3));
 }
 
+// Of eight tokens, two blocks of two see 1 + 2 + 3 + 4 + 3 + 4 + 3 + 4, and one block 1 + 2 four times.
+TEST(TheFlopOfATransformer, CountWhatWindowsSee) {
+  TransformerOptions options = test::small_transformer();
+  const double whole = outline(options)->flop(8).forward;
+  options.attention_window = 4;
+  options.window_block = 2;
+  options.long_window_layers = {1};
+  EXPECT_EQ(whole - outline(options)->flop(8).forward, 2.0 * 2.0 * 16.0 * (36.0 - 24.0 + 36.0 - 12.0) / 8.0);
+}
+
 TEST(TheMemoryOfATransformersPass, DependsOnWhetherItIsFused) {
   TransformerOptions options = test::small_transformer();
   const BatchShape batch{.size = 1000, .length = 8};

@@ -234,6 +234,31 @@ std::vector<Case> cases() {
     o.num_attention_heads = 3;
     o.hidden_size = 96;
   });
+  add("windows in blocks, long and short, documents, half-truncated RoPE", 2, 200, [](TransformerOptions& o) {
+    o.attention_window = 64;
+    o.window_block = 16;
+    o.long_window_layers = {0};
+    o.document_token = 3;
+    o.rope_half_truncated = true;
+    o.rope_theta = 1024.0;
+  });
+  add("quadrature, windows in blocks", 3, 100, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.attention_window = 48;
+    o.window_block = 12;
+    o.long_window_layers = {1};
+  });
+  add("LipsFormer's attention, dropout of branches", 4, 45, [](TransformerOptions& o) {
+    o.norm = NormLayer::center_norm;
+    o.bias = true;
+    o.qk_norm = o.value_norm = true;
+    o.branch_dropout = 0.5;
+    o.dropout = 0.1;
+  });
+  add("normalised values alone, grouped queries", 4, 45, [](TransformerOptions& o) {
+    o.value_norm = true;
+    o.num_key_value_heads = 2;
+  });
   add("long window over many blocks", 2, 200, [](TransformerOptions& o) {
     o.attention_window = 65;
     o.document_token = 3;
@@ -260,6 +285,25 @@ TEST(TransformerFused, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
       expect_agreement(*model, tokens, step_kernels(ValueType::float32, set), jumps);
     }
   }
+}
+
+// How far windows have grown is the pass's: the same program serves all steps.
+TEST(TransformerFused, GrowsItsWindowsWithThePass) {
+  TransformerOptions options = cases()[0].options;
+  options.attention_window = 64;
+  options.window_block = 8;
+  options.long_window_layers = {1};
+  const Tokens tokens = some_tokens(options, 3, 100);
+  const auto model = trained_like(options);
+  test::Fused fused(*model, step_kernels(ValueType::float32, instruction_set()));
+  std::vector<double> losses;
+  for (const double share : {0.0, 0.4, 1.0}) {
+    Pass pass{.window_share = share};
+    losses.push_back(twin(*model, tokens, pass).loss);
+    EXPECT_NEAR(fused.run(tokens.in, tokens.out, true, pass).loss, losses.back(), 4e-6 * losses.back());
+  }
+  EXPECT_GT(std::abs(losses[0] - losses[1]), 1e-3);
+  EXPECT_GT(std::abs(losses[1] - losses[2]), 1e-3);
 }
 
 TEST(TransformerFused, GivesTheSameBitsOnAnyNumberOfThreads) {
@@ -450,6 +494,7 @@ std::vector<Field> every_field() {
       {"max_position_embeddings", [](O& o) { o.max_position_embeddings = 100; }},
       {"positions", [](O& o) { o.positions = PositionKind::learned; }},
       {"rope_theta", [](O& o) { o.rope_theta = 100.0; }},
+      {"rope_half_truncated", [](O& o) { o.rope_half_truncated = true; }},
       {"activation", [](O& o) { o.activation = ActivationKind::maxmin; }},
       {"activation_divisor", [](O& o) { o.activation_divisor = 2.0; }},
       {"softmax_scale", [](O& o) { o.softmax_scale = 1.0; }},
@@ -480,7 +525,18 @@ std::vector<Field> every_field() {
          o.qk_norm = true;
          o.qk_norm_epsilon = 0.1;
        }},
+      {"value_norm", [](O& o) { o.value_norm = true; }},
       {"attention_window", [](O& o) { o.attention_window = 5; }},
+      {"window_block",
+       [](O& o) {
+         o.attention_window = 12;
+         o.window_block = 4;
+       }},
+      {"long_window_layers",
+       [](O& o) {
+         o.attention_window = 12;
+         o.long_window_layers = {1};
+       }},
       {"document_token", [](O& o) { o.document_token = 2; }},
       {"logit_bias", [](O& o) { o.logit_bias = true; }},
       {"norm", [](O& o) { o.norm = NormLayer::rms_norm; }},
@@ -494,10 +550,17 @@ std::vector<Field> every_field() {
          o.norm = NormLayer::rms_norm;
          o.norm_gain = false;
        }},
+      {"norm_after",
+       [](O& o) {
+         o.norm = NormLayer::center_norm;
+         o.norm_after = true;
+       },
+       "model.norm_after"},
       {"learnable_scales", [](O& o) { o.learnable_scales = true; }},
       {"bias", [](O& o) { o.bias = true; }},
       {"tie_embeddings", [](O& o) { o.tie_embeddings = true; }},
       {"dropout", [](O& o) { o.dropout = 0.1; }},
+      {"branch_dropout", [](O& o) { o.branch_dropout = 0.3; }},
       {"drop_path", [](O& o) { o.drop_path = 0.3; }},
       {"logit_soft_cap", [](O& o) { o.logit_soft_cap = 2.0; }},
       {"initialization", [](O& o) { o.initialization = Initialization::normal; }},
@@ -507,8 +570,8 @@ std::vector<Field> every_field() {
 
 TEST(TransformerFused, IsAskedAboutEveryFieldOfTheOptionsAndOfThePass) {
   EXPECT_EQ(every_field().size(), test::field_count<TransformerOptions>());
-  EXPECT_EQ(test::field_count<TransformerOptions>(), 40U);
-  EXPECT_EQ(test::field_count<Pass>(), 9U);
+  EXPECT_EQ(test::field_count<TransformerOptions>(), 46U);
+  EXPECT_EQ(test::field_count<Pass>(), 10U);
 }
 
 TEST(TransformerFused, ComputesEveryFieldAsItIsOrSaysNo) {

@@ -38,7 +38,50 @@ TEST(TransformerOptions, AreRefusedOutOfTheirRanges) {
     if (auto* const* number = std::get_if<double*>(&setting.place)) **number = infinity;
     EXPECT_ERROR(resolve_(options), InputError, setting.key + " must be " + setting.range.words);
   }
-  EXPECT_EQ(ranges, 24);
+  EXPECT_EQ(ranges, 26);
+}
+
+TEST(TransformerOptions, AreRefusedWhereTheyDoNotGoTogether) {
+  const auto refused = [](const char* what, auto change) {
+    TransformerOptions options = small();
+    change(options);
+    EXPECT_ERROR(resolve_(options), InputError, what);
+  };
+  refused("attention_window must be a multiple of window_block = 4, got 10", [](TransformerOptions& o) {
+    o.attention_window = 10;
+    o.window_block = 4;
+  });
+  refused("need an attention_window", [](TransformerOptions& o) { o.window_block = 4; });
+  refused("need an attention_window", [](TransformerOptions& o) { o.long_window_layers = {0}; });
+  refused("long_window_layers must be from 0 to num_hidden_layers - 1 = 2, got 3", [](TransformerOptions& o) {
+    o.attention_window = 8;
+    o.long_window_layers = {0, 3};
+  });
+  refused("rope_half_truncated needs", [](TransformerOptions& o) {
+    o.rope_half_truncated = true;
+    o.positions = PositionKind::none;
+  });
+  refused("rope_half_truncated needs", [](TransformerOptions& o) {
+    o.rope_half_truncated = true;
+    o.num_attention_heads = 8;
+  });
+  refused("norm_after needs a norm", [](TransformerOptions& o) { o.norm_after = true; });
+}
+
+TEST(TransformerOptions, TakeBranchDropoutFromDropoutWhereItIsZero) {
+  TransformerOptions options = small();
+  options.dropout = 0.2;
+  resolve_(options);
+  EXPECT_EQ(options.branch_dropout, 0.2);
+  options.branch_dropout = 0.5;
+  resolve_(options);
+  EXPECT_EQ(options.branch_dropout, 0.5);
+}
+
+TEST(TransformerOptions, AreAllKnownToTheFusedPassButNormsAfterResiduals) {
+  TransformerOptions options = small();
+  options.norm_after = true;
+  EXPECT_EQ(unfused_key(options), "norm_after");
 }
 
 TEST(TransformerOptions, AreAllKnownToTheFusedPass) { EXPECT_EQ(unfused_key(small()), ""); }

@@ -36,11 +36,29 @@ TransformerOptions nanogpt() {
   return options;
 }
 
+// With windows in blocks, so that they are tried as well.
+TransformerOptions lipsformer() {
+  TransformerOptions options = test::small_transformer();
+  options.residual = ResidualKind::plain;
+  options.learned_alpha = LearnedAlpha::vector;
+  options.norm = NormLayer::center_norm;
+  options.norm_after = true;
+  options.qk_norm = options.value_norm = true;
+  options.qk_norm_epsilon = 0.1;
+  options.softmax_scale = 3.0;
+  options.rope_half_truncated = true;
+  options.attention_window = 4;
+  options.window_block = 2;
+  options.long_window_layers = {1};
+  options.initialization = Initialization::xavier_spectral;
+  return options;
+}
+
 TEST(TransformerModel, GradientsAreThoseOfFiniteDifferences) {
   TransformerOptions extras = test::small_transformer();
   extras.position_bias = extras.logit_bias = extras.learnable_scales = true;
   extras.norm = NormLayer::rms_norm;
-  for (const TransformerOptions& options : {test::small_transformer(), extras, nanogpt()}) {
+  for (const TransformerOptions& options : {test::small_transformer(), extras, nanogpt(), lipsformer()}) {
     const auto model = make_model(options, 1, at::kDouble);
     randomize_(*model, 0.3);
     std::vector<at::Tensor> tensors;
@@ -77,7 +95,7 @@ TEST(TransformerModel, StretchStaysBelowTheBound) {
   biased.softmax_scale = 3.0;
   TransformerOptions gpt = nanogpt();
   gpt.tie_embeddings = false;
-  for (const TransformerOptions& options : {test::small_transformer(), biased, gpt}) {
+  for (const TransformerOptions& options : {test::small_transformer(), biased, gpt, lipsformer()}) {
     const auto model = make_model(options, 1);
     randomize_(*model, 0.3);
     const auto norms = measured_norms();
@@ -185,7 +203,7 @@ TEST(Transformer, WithGroupedQueriesHasTheLogitsOfOneWithRepeatedRows) {
 
 TEST(Transformer, ReadsATextInPiecesAsItReadsItWhole) {
   for (const PositionKind positions : all_values<PositionKind>()) {
-    TransformerOptions options = test::small_transformer();
+    TransformerOptions options = positions == PositionKind::rope ? lipsformer() : test::small_transformer();
     options.positions = positions;
     options.position_bias = positions != PositionKind::learned;
     options.position_bias_offsets = 3;

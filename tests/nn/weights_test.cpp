@@ -6,6 +6,7 @@
 #include "bridle/error.h"
 #include "file_support.h"
 #include "nn_support.h"
+#include "support.h"
 
 namespace bridle {
 namespace {
@@ -32,6 +33,23 @@ TEST(InitialWeights, AreNormalWhereNanogptIsMeant) {
   EXPECT_NEAR(values.std().item<double>(), 0.02, 0.001);
   const at::Tensor ends = bench.weights.matrix("y", Role::mlp_down, {100, 100}).tensor;
   EXPECT_NEAR(ends.std().item<double>(), 0.01, 0.0005);  // two blocks, four branches
+}
+
+TEST(InitialWeights, HaveSpectralNormOneWhereLipsformerIsMeant) {
+  TransformerOptions options = test::small_transformer();
+  options.initialization = Initialization::xavier_spectral;
+  Bench bench(options);
+  for (const auto& [role, out, in] : {std::tuple{Role::mlp_down, int64_t{20}, int64_t{80}},
+                                      {Role::mlp_up, 80, 20},
+                                      {Role::head, 50, 50},
+                                      {Role::attention_output, 30, 30}}) {
+    const at::Tensor values =
+        bench.weights.matrix(role_name(role), role, {.out = out, .in = in}).tensor.detach();
+    const at::Tensor singular = test::singular_values(values);
+    EXPECT_NEAR(singular.max().item<double>(), 1.0, 1e-9);
+    EXPECT_LT(singular.min().item<double>(), 0.5) << "a normal matrix, and no orthogonal one";
+    EXPECT_NEAR(values.mean().item<double>() / values.std().item<double>(), 0.0, 0.1);
+  }
 }
 
 TEST(GivenWeights, AreAskedForByNameAndShapeAndKept) {

@@ -107,6 +107,31 @@ std::vector<Case> every_choice() {
     o.norm = NormLayer::rms_norm;
     o.norm_gain = false;
   });
+  add("normalised values", [](TransformerOptions& o) {
+    o.value_norm = true;
+    o.qk_norm_epsilon = 0.01;
+    o.bias = true;
+  });
+  add("normalised queries, keys and values, grouped", [](TransformerOptions& o) {
+    o.qk_norm = o.value_norm = true;
+    o.qk_norm_epsilon = 0.01;
+    o.num_key_value_heads = 2;
+  });
+  add("windows in blocks, long and short", [](TransformerOptions& o) {
+    o.attention_window = 4;
+    o.window_block = 2;
+    o.long_window_layers = {0};
+  });
+  add("half-truncated RoPE", [](TransformerOptions& o) {
+    o.rope_half_truncated = true;
+    o.rope_theta = 1024.0;
+  });
+  for (const NormLayer norm : {NormLayer::rms_norm, NormLayer::center_norm})
+    add(fmt::format("norms after residuals, {}", word(norm)).c_str(), [&](TransformerOptions& o) {
+      o.norm = norm;
+      o.norm_after = true;
+      o.bias = true;
+    });
   const auto quadrature = [](TransformerOptions& o) {
     o.mixing = MixingKind::quadrature;
     o.positions = PositionKind::none;

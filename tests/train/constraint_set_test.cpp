@@ -57,6 +57,40 @@ TEST(ConstraintsOfARun, BringEveryWeightInsideHeadByHeadWhereAsked) {
   }
 }
 
+TEST(ConstraintsOfARun, HaveACapOfTheirOwnForTheHead) {
+  const auto model = outside();
+  ConstraintSettings settings;
+  settings.sigma_max = 1.5;
+  settings.head_sigma_max = 4.0;
+  settings.embedding_cap = 0.5;
+  ConstraintSet constraints(model->params(), settings);
+  constraints.start_();
+  const std::vector<double> caps = constraints.caps();
+  for (size_t i = 0; i < caps.size(); ++i) {
+    const Param& param = constraints.params()[i];
+    EXPECT_EQ(caps[i], param.role == Role::head ? 4.0 : is_table(param.role) ? 0.5 : 1.5) << param.name;
+    EXPECT_TRUE(prove_norm(param, caps[i])) << param.name;
+    EXPECT_FALSE(prove_norm(param, 0.9 * caps[i])) << param.name;
+  }
+}
+
+// A longer update than there is: the soft cap shrinks more, by what it would for such an update.
+TEST(ConstraintsOfARun, LeaveRoomForLongerUpdatesWhereAsked) {
+  const auto shrunk = [](double room, double update) {
+    const auto model = make_model(test::small_transformer(), 1);
+    ConstraintSettings settings;
+    settings.sigma_max = 1.0;
+    settings.coupling_room = room;
+    ConstraintSet constraints(model->params(), settings);
+    constraints.start_();
+    constraints.enforce_(
+        std::vector<StepInfo>(model->params().size(), {.learning_rate = 0.1, .update_bound = update}));
+    return model->params()[1].tensor.detach().clone();
+  };
+  EXPECT_TRUE(shrunk(1.05, 1.0).equal(shrunk(1.0, 1.05)));
+  EXPECT_FALSE(shrunk(1.05, 1.0).equal(shrunk(1.0, 1.0)));
+}
+
 TEST(ConstraintsOfARun, ProveOnlyWhatAMethodPromises) {
   for (const auto& [method, repaired] :
        {std::pair{"soft_cap", true}, std::pair{"hammer", false}, std::pair{"none", false}}) {

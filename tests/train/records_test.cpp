@@ -37,6 +37,48 @@ TEST(Records, OfAStepHoldWhatMetricsShow) {
   EXPECT_EQ(record.find("caps"), nullptr);
 }
 
+TEST(Records, HoldActivationsWhereTheyWereMeasured) {
+  TrainState state = state_of(test::small_run());
+  ActivationStatistics seen;
+  seen.include("lm_head", {.largest_rms = 2.0, .largest_entry = 5.0});
+  const MetricRecord step = step_record(state, {.activations = seen}, {});
+  const MetricRecord evaluation = evaluation_record(3, {.statistics = seen}, std::nullopt);
+  for (const MetricRecord& record : {step, evaluation}) {
+    const auto of = [&](const char* key) { return std::get<Metric::PerWeight>(record.find(key)->value); };
+    EXPECT_EQ(of("largest_rms"), (Metric::PerWeight{{"lm_head", 2.0}}));
+    EXPECT_EQ(of("largest_entry"), (Metric::PerWeight{{"lm_head", 5.0}}));
+  }
+  EXPECT_EQ(evaluation_record(3, {}, std::nullopt).find("largest_rms"), nullptr);
+}
+
+// Of steps whose metrics are written, and of no others: the fused pass measures them on its way.
+TEST(Records, AreGivenActivationsByTheStepsThatAreLogged) {
+  RunOptions options = test::small_run();
+  options.training.log_activations = true;
+  options.training.log_every = 2;
+  TrainState state = state_of(options);
+  EXPECT_TRUE(train_step_(state)->activations.layers.empty());
+  const auto layers = train_step_(state)->activations.layers;
+  EXPECT_EQ(layers.size(), 6U);  // the embedding, two of each block, the logits
+  for (const auto& [name, layer] : layers) EXPECT_GT(layer.largest_entry, 0.0) << name;
+}
+
+// Training sees what windows have grown to at its step, and an evaluation after it as well.
+TEST(WindowShare, GrowsWithTheStepsWhereAsked) {
+  RunOptions options = test::small_run();
+  options.training.steps = 8;
+  EXPECT_EQ(window_share(options.training, 2), 1.0);
+  options.training.grow_windows = true;
+  EXPECT_EQ(window_share(options.training, 0), 0.0);
+  EXPECT_EQ(window_share(options.training, 2), 0.25);
+  EXPECT_EQ(window_share(options.training, 8), 1.0);
+  options.model.transformer.attention_window = 8;
+  TrainState state = state_of(options);
+  EXPECT_EQ(state.pass().window_share, 0.0);
+  train_step_(state);
+  EXPECT_EQ(state.pass().window_share, 0.125);
+}
+
 TEST(Records, OfAStepUnderABudgetHoldItsCaps) {
   RunOptions options = test::small_run();
   options.constraint.lipschitz = 5.0;

@@ -62,6 +62,20 @@ TEST(Recipes, InTheFolderAreAllGood) {
   EXPECT_GE(count, 19);
 }
 
+TEST(Recipes, AreRefusedWhereTheNanogptKeysMakeNoSense) {
+  const DataSet text{.name = "text", .kind = DataKind::tokens, .outputs = 65};
+  const auto refused = [&](const char* what, auto change) {
+    RunOptions options;
+    change(options);
+    EXPECT_ERROR(resolved(options, text), InputError, what);
+  };
+  refused("training.grow_windows needs", [](RunOptions& o) { o.training.grow_windows = true; });
+  refused("training.evaluate_tokens = -1", [](RunOptions& o) { o.training.evaluate_tokens = -1; });
+  refused("constraint.coupling_room = 0.9", [](RunOptions& o) { o.constraint.coupling_room = 0.9; });
+  refused("constraint.power_rounds = 0", [](RunOptions& o) { o.constraint.options.power_rounds = 0; });
+  refused("constraint.head_sigma_max = -1", [](RunOptions& o) { o.constraint.head_sigma_max = -1.0; });
+}
+
 TEST(Recipes, AreNotNeededForAModelOfAProgramsOwn) {
   RunOptions options;
   options.constraint.lipschitz = 5.0;
