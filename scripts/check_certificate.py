@@ -333,13 +333,15 @@ def walk_transformer(o, facts, domain):
         else:
             mixer = f"{block}.self_attn"
             y = attention(o, facts, mixer, before(f"{block}.input_layernorm", x))
-            x = after(f"{block}.input_layernorm", residual(o, facts, f"{block}.attention", x, y))
+            y = residual(o, facts, f"{block}.attention", x, y)
+            x = after(f"{block}.input_layernorm", y)
         layers.append((mixer, x))
         y = before(f"{block}.post_attention_layernorm", x)
         y = linear(facts, f"{block}.mlp.up_proj", y, o.bias)
         y = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
         y = linear(facts, f"{block}.mlp.down_proj", y, o.bias)
-        x = after(f"{block}.post_attention_layernorm", residual(o, facts, f"{block}.mlp", x, y))
+        y = residual(o, facts, f"{block}.mlp", x, y)
+        x = after(f"{block}.post_attention_layernorm", y)
         layers.append((f"{block}.mlp", x))
     x = before("model.norm", x)
     x, logit = head(facts, "lm_head", x, output_scale(o, facts, "final_scale", o.final_scale))
@@ -375,7 +377,7 @@ def compare_radii(c, o, facts):
 
 
 def check(c, config, file, size):
-    """Everything that docs/reference/certificate.md asks for, of opened files; returns what could be smaller."""
+    """All that docs/reference/certificate.md asks for, of opened files; returns what could be smaller."""
     o = read_options(config)
     check_fields(c, config)
     tensors = read_weights(file, size, o, c["weights"])
