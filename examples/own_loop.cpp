@@ -39,7 +39,6 @@ int main() {
     loss.backward();
     optimizer.step();
 
-    const torch::NoGradGuard no_grad;
     for (bridle::Enforcer& enforcer : enforcers) {
       enforcer.enforce_({});         // scales the weight down where it is above its cap
       enforcer.prove_and_repair_();  // and now its norm is proved, rounding included

@@ -160,9 +160,9 @@ def check_words():
 
 
 def check_lengths():
-    """Prose of the docs ends at 100 columns."""
-    for path in committed():
-        if path.suffix == ".md" and path.is_file() and (numbers := list(wrap_docs.too_long(path.read_text()))):
+    """Prose of README, CONTRIBUTING and docs/ ends at 100 columns."""
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if numbers := list(wrap_docs.too_long(path.read_text())):
             report(path, f"lines {', '.join(map(str, numbers[:5]))} are longer than {wrap_docs.WIDTH} columns: run scripts/wrap_docs.py")
 
 

@@ -52,8 +52,8 @@ struct Patch {
   int64_t lines, depth, stride;
 };
 
-// Two tiles [line][pair], or [pair][line] if turned.
-template <bool turned, class T>
+// Two tiles [line][pair], or [pair][line] if transposed.
+template <bool transposed, class T>
 void pack_along_depth(const Patch<T>& patch, uint32_t* packed) {
   const __mmask16 low = first_lanes(patch.depth), high = first_lanes(patch.depth - kTile);
   for (int64_t first = 0; first < kBlock; first += kTile, packed += kTilePairs) {
@@ -63,15 +63,15 @@ void pack_along_depth(const Patch<T>& patch, uint32_t* packed) {
       const T* line = patch.data + (first + i) * patch.stride;
       r[i] = first + i < patch.lines ? load_two(line, low, line + kTile, high) : _mm512_setzero_si512();
     }
-    if constexpr (turned) transpose_words(r);
+    if constexpr (transposed) transpose_words(r);
     store_tile(packed, r);
   }
 }
 
-// Two tiles [pair][line], or [line][pair] if turned. Both at once, because they share cache lines that a
+// Two tiles [pair][line], or [line][pair] if transposed. Both at once, because they share cache lines that a
 // stride of a power of two would drive out of the cache again; for the same reason the next step's are asked
 // for here.
-template <bool turned, class T>
+template <bool transposed, class T>
 void pack_along_lines(const Patch<T>& patch, uint32_t* packed) {
   const __mmask16 low = first_lanes(patch.lines), high = first_lanes(patch.lines - kTile), none = 0;
   for (int64_t i = 0; i < kTile; ++i) {
@@ -86,7 +86,7 @@ void pack_along_lines(const Patch<T>& patch, uint32_t* packed) {
       prefetch_run(odd + kStep * patch.stride);
     }
   }
-  if constexpr (!turned) return;
+  if constexpr (!transposed) return;
   for (int64_t tile = 0; tile < 2; ++tile) {
     __m512i r[kTile];
     load_tile(packed + tile * kTilePairs, r);
@@ -95,7 +95,7 @@ void pack_along_lines(const Patch<T>& patch, uint32_t* packed) {
   }
 }
 
-template <class T, bool along_depth, bool turned>
+template <class T, bool along_depth, bool transposed>
 void pack_block(const Factor& factor, int64_t line, int64_t start, int64_t steps, uint32_t* packed) {
   const int64_t line_stride = along_depth ? factor.stride : 1, depth_stride = along_depth ? 1 : factor.stride;
   const T* data = static_cast<const T*>(factor.data) + line * line_stride;
@@ -103,9 +103,9 @@ void pack_block(const Factor& factor, int64_t line, int64_t start, int64_t steps
     const int64_t term = start + step * kStep;
     const Patch<T> patch{data + term * depth_stride, factor.lines - line, factor.depth - term, factor.stride};
     if constexpr (along_depth) {
-      pack_along_depth<turned>(patch, packed);
+      pack_along_depth<transposed>(patch, packed);
     } else {
-      pack_along_lines<turned>(patch, packed);
+      pack_along_lines<transposed>(patch, packed);
     }
   }
 }
@@ -245,7 +245,7 @@ void pack_left(const float* sums, uint32_t* packed) {
   }
 }
 
-void turn(const uint32_t* left, uint32_t* right) {
+void transpose(const uint32_t* left, uint32_t* right) {
   for (int64_t tile = 0; tile < 2; ++tile, left += kTilePairs, right += kTilePairs) {
     __m512i r[kTile];
     load_tile(left, r);

@@ -68,7 +68,7 @@ void write(const float* sums, const Target& target, int64_t row, int64_t column)
 void pack_left(const float* sums, uint32_t* packed);
 
 // From a step of a left factor that of the right factor which is its transpose.
-void turn(const uint32_t* left, uint32_t* right);
+void transpose(const uint32_t* left, uint32_t* right);
 
 // sums = factor·sums + scale·block
 void add_left(const uint32_t* packed, float scale, float factor, float* sums);

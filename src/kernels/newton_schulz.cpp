@@ -149,7 +149,7 @@ void Iteration::load_panel(int64_t first, int64_t count, int member) {
   for (int64_t row = 0; row < lines_; ++row) {
     const int64_t at = row * panel_blocks_ * kPairs;
     amx::pack(rows_, amx::Side::left, row * amx::kBlock, first * amx::kStep, count, left + at);
-    for (int64_t j = 0; j < count; ++j) amx::turn(left + at + j * kPairs, right + at + j * kPairs);
+    for (int64_t j = 0; j < count; ++j) amx::transpose(left + at + j * kPairs, right + at + j * kPairs);
   }
   for (int64_t j = first; j < first + count; ++j)
     amx::pack(columns_, amx::Side::right, j * amx::kBlock, 0, lines_, columns(j));
@@ -185,7 +185,7 @@ double Iteration::trace() const {
 void Iteration::pack_both(float* sums, Block at, uint32_t* left, uint32_t* right) const {
   const auto pack_one = [&](int64_t position) {
     amx::pack_left(sums, left + position);
-    if (right != nullptr) amx::turn(left + position, right + position);
+    if (right != nullptr) amx::transpose(left + position, right + position);
   };
   pack_one(place(at.row, at.column));
   if (at.row == at.column) return;
@@ -261,7 +261,7 @@ void Iteration::add_even(const EvenPolynomial& polynomial) {
       amx::pack_left(sums, square_left_ + position);
       amx::add_left(a_left_ + position, polynomial.cube, polynomial.fourth, sums);
       amx::pack_left(sums, rest);
-      amx::turn(rest, rest_right_ + position);
+      amx::transpose(rest, rest_right_ + position);
     };
     alignas(64) float mirror[amx::kSums];
     std::copy(sums, sums + amx::kSums, mirror);

@@ -212,14 +212,14 @@ BRIDLE_INLINE void weights_and_slopes(const AttentionTask& task, const LogitRow&
 }
 
 // sums [keys, size] += weightsᵀ·vectors over the rows of a strip, for keys of blocks [first, blocks).
-void add_turned(const Value* weights, int64_t stride, int64_t rows, int64_t first, int64_t blocks,
-                const uint32_t* vectors, int64_t size, float* sums, uint32_t* turned) {
+void add_transposed(const Value* weights, int64_t stride, int64_t rows, int64_t first, int64_t blocks,
+                    const uint32_t* vectors, int64_t size, float* sums, uint32_t* transposed) {
   const int64_t steps = rows / kStep;
   const Factor factor{weights, kElement, false, blocks * kBlock, rows, stride};
   for (int64_t block = first; block < blocks; ++block) {
-    pack_lines(factor, Side::left, block * kBlock, 0, steps, turned);
+    pack_lines(factor, Side::left, block * kBlock, 0, steps, transposed);
     for (int64_t column = 0; column < size; column += kBlock)
-      multiply(packed_rows(turned), vectors + column / kBlock * steps * kStepWords, steps, true,
+      multiply(packed_rows(transposed), vectors + column / kBlock * steps * kStepWords, steps, true,
                sums + block * kBlock * size + column, size);
   }
 }
@@ -240,7 +240,7 @@ void attend_backward(const AttentionTask& task) {
   auto* values = pieces.take<uint32_t>(packed_words(task.rows, size));
   auto* strip_q = pieces.take<uint32_t>(packed_words(kStripRows, size));
   auto* strip_d = pieces.take<uint32_t>(packed_words(kStripRows, size));
-  auto* turned = pieces.take<uint32_t>(packed_words(kStripRows, kBlock));
+  auto* transposed = pieces.take<uint32_t>(packed_words(kStripRows, kBlock));
   auto* logits = pieces.take<float>(kBlock * stride);
   auto* products = pieces.take<float>(kBlock * stride);
   auto* weights = pieces.take<Value>(kStripRows * stride);
@@ -271,8 +271,9 @@ void attend_backward(const AttentionTask& task) {
     }
     pack_entries(q + strip * task.stride, task.stride, rows, task.head_size, strip_q);
     pack_entries(d_out + strip * task.out_stride, task.out_stride, rows, task.head_size, strip_d);
-    add_turned(slopes, stride, rows, strip_first, strip_blocks, strip_q, size, task.key_sums, turned);
-    add_turned(weights, stride, rows, strip_first, strip_blocks, strip_d, size, task.value_sums, turned);
+    add_transposed(slopes, stride, rows, strip_first, strip_blocks, strip_q, size, task.key_sums, transposed);
+    add_transposed(weights, stride, rows, strip_first, strip_blocks, strip_d, size, task.value_sums,
+                   transposed);
   }
   store_sums(task.key_sums, task.rows, size, task.scale, static_cast<Value*>(task.dk), task.stride,
              task.head_size);
@@ -349,14 +350,14 @@ void rope(const RopeTask& task) {
       }
       if (whole == half) continue;
       Value rest[2][kLanes] = {};
-      float turn[2][kLanes] = {};
+      float rotation[2][kLanes] = {};
       const auto count = static_cast<size_t>(half - whole);
       std::memcpy(rest[0], first + whole, count * sizeof(Value));
       std::memcpy(rest[1], second + whole, count * sizeof(Value));
-      std::memcpy(turn[0], cosine + whole, count * sizeof(float));
-      std::memcpy(turn[1], sine + whole, count * sizeof(float));
-      const Floats a = load(rest[0]), b = load(rest[1]), c = load(turn[0]),
-                   s = load(turn[1]) * task.direction;
+      std::memcpy(rotation[0], cosine + whole, count * sizeof(float));
+      std::memcpy(rotation[1], sine + whole, count * sizeof(float));
+      const Floats a = load(rest[0]), b = load(rest[1]), c = load(rotation[0]),
+                   s = load(rotation[1]) * task.direction;
       store(rest[0], a * c - b * s);
       store(rest[1], b * c + a * s);
       std::memcpy(first + whole, rest[0], count * sizeof(Value));

@@ -80,7 +80,7 @@ void mix_backward(const MixTask& task) {
   Pieces pieces(task.scratch);
   auto* tokens = pieces.take<uint32_t>(packed_words(task.rows, size));
   auto* strip_d = pieces.take<uint32_t>(packed_words(kStripRows, size));
-  auto* turned = pieces.take<uint32_t>(packed_words(kStripRows, kBlock));
+  auto* transposed = pieces.take<uint32_t>(packed_words(kStripRows, kBlock));
   auto* products = pieces.take<float>(kBlock * stride);
   auto* weights = pieces.take<Value>(kStripRows * stride);
   const auto *x = static_cast<const Value*>(task.x), *d_out = static_cast<const Value*>(task.d_out);
@@ -107,7 +107,7 @@ void mix_backward(const MixTask& task) {
         add_exponent_gradients(task, head, top, products, stride);
       }
       pack_entries(d + strip * task.out_stride, task.out_stride, rows, size, strip_d);
-      add_turned(weights, stride, rows, strip_first, strip_blocks, strip_d, size, task.d_x, turned);
+      add_transposed(weights, stride, rows, strip_first, strip_blocks, strip_d, size, task.d_x, transposed);
     }
   }
 }

@@ -30,6 +30,8 @@ ANY_BRIDLE = re.compile(r"\bbridle +(?=[\w-])")  # to find a command that is wri
 OPTIONAL = re.compile(r"\s\[(--[^\]]*)\]")
 PLACEHOLDERS = ("section.key=value", "…")
 
+NO_COMMANDS = {"text", "cpp", "cmake", "python", "bibtex"}  # kinds of fenced blocks
+
 SHORT = ["training.steps=2", "training.evaluate_every=0", "training.checkpoint_every=0"]
 SMALL = {"transformer": ["data.sequence_length=16", "data.batch_size=2", "model.hidden_size=32"],
          "mlp": ["data.batch_size=8", "model.hidden_sizes=[16, 16]"]}
@@ -80,15 +82,15 @@ def commands_in(line):
 
 
 def fenced_lines(page):
-    """Number and text of every line in a fenced block that may be a command: none of ```text, and of ```console those
-    after `$ `, the others being output. A line that ends with a backslash is one with the next."""
+    """Number and text of every line in a fenced block that may be a command: none of code and ```text, and of ```console
+    those after `$ `, the others being output. A line that ends with a backslash is one with the next."""
     kind, carried = None, ""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         if line.lstrip().startswith("```"):
             if carried:
                 yield number, carried.strip()
             kind, carried = (line.strip("` ") or "plain") if kind is None else None, ""
-        elif kind is None or kind == "text" or (kind == "console" and not carried and not line.startswith("$ ")):
+        elif kind is None or kind in NO_COMMANDS or (kind == "console" and not carried and not line.startswith("$ ")):
             continue
         elif line.endswith("\\"):
             carried += line[:-1].removeprefix("$ ")

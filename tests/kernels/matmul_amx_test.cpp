@@ -143,7 +143,7 @@ TEST_F(MatmulAmxTest, BlocksOfResultsBecomeFactorsOfTheNextProduct) {
   pack_left(sums.values, left.pairs);
   EXPECT_TRUE(std::equal(left.pairs, left.pairs + kPairsPerStep, expected.pairs));
   pack(as_left.factor, Side::right, 0, 0, 1, expected.pairs);
-  turn(left.pairs, right.pairs);
+  transpose(left.pairs, right.pairs);
   EXPECT_TRUE(std::equal(right.pairs, right.pairs + kPairsPerStep, expected.pairs));
 }
 

@@ -102,9 +102,9 @@ TEST_P(MatmulTest, BatchesAgreeWithTheirMatrices) {
     const Tensor a = normal({3, m, k}, 1, input()), b = normal({3, k, n}, 2, input());
     const Tensor addend = normal({3, m, n}, 3, output());
     const Tensor c = matmul_bf16(a, b, {.dtype = output(), .addend = addend});
-    const Tensor turned =
+    const Tensor transposed =
         matmul_bf16(column_major(a), column_major(b), {.dtype = output(), .addend = addend});
-    EXPECT_TRUE(at::equal(c, turned));
+    EXPECT_TRUE(at::equal(c, transposed));
     for (int64_t i = 0; i < 3; ++i) {
       EXPECT_TRUE(at::equal(c[i], matmul_bf16(a[i], b[i], {.dtype = output(), .addend = addend[i]})));
     }
