@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_certificate.py itself: its arithmetic is never too small and hardly too large, it opens every file once, says
-in one line what it needs, and stays short."""
+"""check_certificate.py itself: its arithmetic is never too small and hardly too large, it opens every file once,
+says in one line what it needs, and stays short."""
 import decimal
 import math
 import operator
@@ -81,7 +81,8 @@ def exceeds(matrix, limit):
         first, *others = rows
         if first[0] < 0 or (first[0] == 0 and any(first)):
             return True
-        rows = [[x - (row[0] * y / first[0] if first[0] else 0) for x, y in zip(row[1:], first[1:])] for row in others]
+        rows = [[x - (row[0] * y / first[0] if first[0] else 0) for x, y in zip(row[1:], first[1:])]
+                for row in others]
     return False
 
 

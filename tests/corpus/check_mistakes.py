@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Puts mistakes into check_certificate.py and certificate_files.py, one at a time, and asks whether the corpus sees them:
+"""Puts mistakes into check_certificate.py and certificate_files.py, one at a time, and asks whether the corpus
+sees them:
 
     check_mistakes.py                      mistakes in the statements' functions, which the bases alone must see
     check_mistakes.py --all [--only WORD]  all mistakes whose title holds the word, in both files: many minutes
 
 Those that nothing sees are printed.
 
-A mistake is seen where the verdict about a base or a case (exit code, tight or not) is another one than without it.
+A mistake is seen where the verdict about a base or a case (exit code; tight or not; refused by a need() or by
+another exception) is another one than without it.
 Kinds of mistakes: a need() that lets everything pass; an operand of + - * / left out; min and max exchanged; a
 condition that always or never holds; a key of config.json that may be anything, or has another default."""
 import argparse
@@ -35,7 +37,7 @@ UNSEEN = re.compile("|".join((
     r"spectral_norm: always \w+: weight.shape",  # the transposed matrix has the same norm
     r"proves: always False: t <= 0 or c >= t",  # a matrix with a diagonal below 0 has no factorisation
     r"euclidean_norm: (left|right) operand alone: .*1022",  # underflow, which no row of a base has
-    r"euclidean_norm: always True: square",
+    r"euclidean_norm: always True: largest",
     r"float32_above: lets all pass",  # the proof refuses infinity
     r"stretch_of_normalising: lets all pass",  # a division by zero is refused as well
     r"parse_json: always True: b'")))  # it spares time
@@ -155,8 +157,8 @@ def verdict(checker, folder):
         return 0, bool(loose)
     except checker.Unreadable:
         return 1, False
-    except checker.Refused:
-        return 3, False
+    except checker.Refused as refusal:
+        return 3, refusal.__cause__ is not None  # by a need(), or by an accident that is a refusal, too
     except Exception as error:  # a mistake may end in anything: it is seen
         return type(error).__name__, False
 
