@@ -52,6 +52,7 @@ def square(x):
 
 
 def root(x):
+    """The least number of 800 digits that is not below the square root. Python's is rounded to nearest."""
     near = Decimal(x).sqrt()
     return near if EXACT.multiply(near, near) >= x else near.next_plus()
 
@@ -94,10 +95,10 @@ def spectral_norm(weight):
     e = gamma(m) * frobenius_squared + lost
 
     def proves(limit):
-        square = (Fraction(limit) / Fraction(2) ** exponent) ** 2
-        if square >= frobenius_squared:
+        limit_squared = (Fraction(limit) / Fraction(2) ** exponent) ** 2
+        if limit_squared >= frobenius_squared:
             return True
-        t = square - e
+        t = limit_squared - e
         c = g / (1 - g) * (n * t - trace) + (t + max(diagonal)) / 2 ** 52
         if t <= 0 or c >= t:
             return False
@@ -114,8 +115,8 @@ def euclidean_norm(weight, divisor=1):
     """The largest norm of a row. Squares of float32 are exact in float64, and fsum rounds once; 2^-1022 per
     column is what spectral_norm.md allows for underflow."""
     rows = weight.reshape(-1, weight.shape[-1])
-    square = max(math.fsum(np.square(row, dtype=np.float64).tolist()) for row in rows)
-    above = Fraction(math.nextafter(square, math.inf) if square else 0)
+    largest = max(math.fsum(np.square(row, dtype=np.float64).tolist()) for row in rows)
+    above = Fraction(math.nextafter(largest, math.inf) if largest else 0)
     least = above + weight.shape[-1] * Fraction(1, 2 ** 1022)
     return lambda limit: Fraction(limit) ** 2 * divisor >= least
 

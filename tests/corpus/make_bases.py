@@ -56,6 +56,14 @@ MODELS = {
                                              "qk_norm": True, "qk_norm_epsilon": 0.01, "residual": "plain",
                                              "attention_window": 2, "window_block": 2, "long_window_layers": [0],
                                              "branch_dropout": 0.5, "initialization": "xavier_spectral"}),
+    "transformer_scaled_biased": ("F32", 0.4, {**SMALL, "bias": True, "positions": "none"}),
+    "transformer_short_queries": ("F32", 0.4, {**SMALL, "qk_norm": True, "qk_norm_epsilon": 100.0,
+                                                "intermediate_size": 5, "hidden_act": "relu"}),
+    "transformer_quadrature_deep": ("BF16", 0.3, {**SMALL, "hidden_size": 32, "num_hidden_layers": 2,
+                                                  "mixing": "quadrature", "memory_channels": 32,
+                                                  "positions": "none"}),
+    "transformer_quadrature_plain": ("F16", 0.3, {**SMALL, "hidden_size": 32, "num_attention_heads": 1,
+                                                  "mixing": "quadrature", "positions": "none"}),
     "mlp_gelu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 4, 2], "mlp_activation": "gelu"}),
 }
 
@@ -82,6 +90,7 @@ def shapes_of(config):
             shapes[f"{block}.mixing.position_bias"] = [heads, config["max_position_embeddings"]]
             shapes[f"{block}.mixing.coefficients"] = [heads + 1 + (channels > 0)]
             shapes[f"{block}.mixing.out_proj.weight"] = [d, d + heads * d + channels]
+        if channels:
             shapes[f"{block}.mixing.memory_proj.weight"] = [channels, d]
             shapes[f"{block}.mixing.memory_log_decay"] = [channels]
         for branch in ("mlp",) if mixes else ("attention", "mlp"):
@@ -127,7 +136,9 @@ def values_of(name, shape, deviation, model, dice):
         values = [1e38 for _ in values]
     if model == "mlp_zero" and name == "model.layers.1.weight":
         values = [0.0 for _ in values]
-    if model == "transformer_scaled_heads" and name.endswith(("v_proj.weight", "o_proj.weight")):
+    if model == "transformer_quadrature_deep" and "memory_proj" in name:
+        values = [8.0 * x for x in values]  # rows that are longer than 1
+    if model.startswith("transformer_scaled") and name.endswith(("v_proj.weight", "o_proj.weight")):
         # The first head has large values and small columns, so that scales help.
         first = [i < count // 2 if "v_proj" in name else i % 4 < 2 for i in range(count)]
         large = "v_proj" in name

@@ -221,6 +221,19 @@ def matrices():
                           "three": [2.0] * 3, "number": 2.0, "empty": [], "text": ["1", "2"], "one": [2.0]}.items():
         case(f"matrix_scales_{title}", 3, ["set_value", CERTIFICATE, ["matrices", output, "scales"], scales],
              base="transformer_scaled_heads")
+    case("matrix_scales_all_one_without_columns", 3,
+         ["set_value", CERTIFICATE, ["matrices", index["model.layers.0.self_attn.o_proj.weight"], "scales"],
+          [1.0, 1.0]])
+    # With room in all that depends on them: the scales themselves are what decides.
+    room = [*enlarged("transformer_scaled_heads", 3.0),
+            ["scale", CERTIFICATE, ["matrices", output, "scaled_columns"], 4.0],
+            *(["scale", CERTIFICATE, ["matrices", i, "scaled_heads"], 4.0]
+              for i, entry in enumerate(scaled) if "scaled_heads" in entry)]
+    first = scaled[output]["scales"][0]
+    for title, code, scale in (("doubled", 0, 2 * first), ("halved", 0, first / 2), ("beside", 3, first * (1 + 2 ** -30)),
+                               ("negative", 3, -first), ("boolean", 3, True), ("beyond", 3, 2.0 ** 128)):
+        case(f"matrix_scales_with_room_{title}", code, *room,
+             ["set_value", CERTIFICATE, ["matrices", output, "scales", 0], scale], base="transformer_scaled_heads")
     case("matrix_scales_missing", 3, ["delete", CERTIFICATE, ["matrices", output, "scales"]],
          base="transformer_scaled_heads")
     case("matrix_scales_of_query", 3, ["set_value", CERTIFICATE, ["matrices", query, "scales"], [2.0, 1.0]])
@@ -411,6 +424,10 @@ OPTIONS = {
         "norm": (("layer_norm",), ("none", "layer_norm_")),
         "norm_epsilon": ((0.02,), (0, 0.005)),
         "activation_divisor": ((2.0,), (1.0,))},
+    "transformer_short_queries": {
+        "hidden_act": (("abs",), ("maxmin", "gelu")),  # maxmin sorts pairs, and five entries are no pairs
+        "qk_norm_epsilon": ((200, 1e300), (50.0, 0)),
+        "softmax_scale": ((0.5, -0.5, 0), (2,))},
     "transformer_centered": {
         "norm_gain": ((), (False,)),
         "bias": ((), (False,)),
