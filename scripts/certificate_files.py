@@ -1,6 +1,6 @@
 """Strict reading of the three files for check_certificate.py: JSON texts, certificate.json, config.json,
-model.safetensors. The rules are those of docs/reference/certificate.md, "The language": whatever could be read in two
-ways is refused. A new option of a model is a line of a table here, with its tensors if it has any."""
+model.safetensors. The rules are those of docs/reference/certificate.md, "The language": whatever could be
+read in two ways is refused. A new option of a model is a line of a table here, with its tensors if any."""
 import hashlib
 import json
 import math
@@ -343,7 +343,8 @@ def check_transformer(o):
     if o.mixing == "quadrature":
         need(o.hidden_size % 32 == o.memory_channels % 32 == 0, "sizes must be multiples of 32")
         need(o.norm == "none" and o.positions == "none" and not o.qk_norm and not o.value_norm
-             and not o.learnable_scales and o.num_key_value_heads == o.num_attention_heads, "what does not go with quadrature")
+             and not o.learnable_scales and o.num_key_value_heads == o.num_attention_heads,
+             "what does not go with quadrature")
     else:
         need(o.memory_channels == 0, "memory_channels go with quadrature")
         need(o.hidden_size % o.num_attention_heads == 0,

@@ -375,7 +375,7 @@ def compare_radii(c, o, facts):
 
 
 def check(c, config, file, size):
-    """Everything that docs/reference/certificate.md asks for, of opened files; returns what could be smaller."""
+    """All that docs/reference/certificate.md asks for, of opened files; returns what could be smaller."""
     o = read_options(config)
     check_fields(c, config)
     tensors = read_weights(file, size, o, c["weights"])
