@@ -1,7 +1,6 @@
 """Strict reading of the three files for check_certificate.py: JSON texts, certificate.json, config.json,
 model.safetensors. The rules are those of docs/reference/certificate.md, "The language": whatever could be
-read in two ways is refused. A new option of a model is a line of a table here, with its tensors if it has
-any."""
+read in two ways is refused. A new option of a model is a line of a table here, with its tensors if any."""
 import hashlib
 import json
 import math
