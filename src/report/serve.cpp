@@ -1,4 +1,4 @@
-// GET /FOLDER/ is the page of the runs in DIR/FOLDER, GET /FOLDER/data.json their data; the page asks for it every second, with the
+// GET /FOLDER/ is the page of the runs in DIR/FOLDER, GET /FOLDER/data.json their data; the page asks for it twice a second, with the
 // tag of what it has.
 #include "bridle/serve.h"
 
