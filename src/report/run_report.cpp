@@ -26,27 +26,33 @@ Json parsed(const fs::path& path) {
   return json;
 }
 
-// Every key of config.toml as "section.key", with its value as TOML has it.
+// As TOML has it, but for texts, which have no quotes at the top, and numbers, which are as short as they can be: 0.03 and not
+// 0.029999999999999999.
+std::string text_of(const toml::node& value, bool inside = false) {
+  if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* word = value.as_string(); word != nullptr && !inside) return word->get();
+  std::ostringstream out;
+  if (const toml::array* list = value.as_array()) {
+    for (const toml::node& entry : *list)
+      out << (out.tellp() > 0 ? ", " : "") << text_of(entry, /*inside=*/true);
+    return "[" + out.str() + "]";
+  }
+  value.visit([&out](const auto& node) {
+    if constexpr (!toml::is_array<decltype(node)>) out << node;
+  });
+  return out.str();
+}
+
+// Every key of config.toml as "section.key".
 Json settings_of(const fs::path& path) {
   Json settings = Json::object();
   const toml::table config = parse_toml_file(path, "report");
-  const auto text = [](const toml::node& value) {
-    if (const auto* word = value.as_string()) return word->get();
-    std::ostringstream out;
-    if (value.is_array())
-      out << toml::toml_formatter{*value.as_array(), toml::format_flags::none};
-    else
-      value.visit([&out](const auto& node) {
-        if constexpr (!toml::is_table<decltype(node)> && !toml::is_array<decltype(node)>) out << node;
-      });
-    return out.str();
-  };
   for (const auto& [section, entries] : config) {
     const std::string name(section.str());
     if (const toml::table* table = entries.as_table())
-      for (const auto& [key, value] : *table) settings[name + "." + std::string(key.str())] = text(value);
+      for (const auto& [key, value] : *table) settings[name + "." + std::string(key.str())] = text_of(value);
     else
-      settings[name] = text(entries);
+      settings[name] = text_of(entries);
   }
   return settings;
 }

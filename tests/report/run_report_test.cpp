@@ -25,12 +25,14 @@ TEST(RunReport, OfATrainedRunHasItsParts) {
 
 TEST(RunReport, NamesWhatIsDamagedAndShowsTheRest) {
   const TemporaryFolder folder;
-  write_file(folder / "config.toml", "[data]\nname = \"<script>alert(1)</script>\"\nlist = [1, 2]\n");
+  write_file(folder / "config.toml",
+             "[data]\nname = \"<script>alert(1)</script>\"\nlist = [1, 0.03, \"a\"]\nrate = 0.03\n");
   write_file(folder / "certificate.json", "{\"schema\":");
   write_file(folder / "metrics.jsonl", "{\"step\":1,\"loss\":2}\nnonsense\n");
   const Json report = run_report(folder);
   EXPECT_EQ(report["settings"]["data.name"], "<script>alert(1)</script>");
-  EXPECT_EQ(report["settings"]["data.list"], "[ 1, 2 ]");
+  EXPECT_EQ(report["settings"]["data.list"], "[1, 0.03, 'a']");
+  EXPECT_EQ(report["settings"]["data.rate"], "0.03");
   EXPECT_FALSE(report.contains("certificate"));
   EXPECT_EQ(report["metrics"]["lines"], 1);
   ASSERT_EQ(report["problems"].size(), 2U);
