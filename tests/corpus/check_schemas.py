@@ -20,7 +20,7 @@ UNSEEN = re.compile(
     r"_(version|sha256|name)_|field_schema_(1.0|1e0|0.1e1)|log10_|share|matrix_method_of_sums|"
     r"field_(layers|matrices)_.*(missing|lipschitz|activation)|"
     r"config_layer_sizes_(large|30000|other|float)|config_model_type_\"bridle_mlp\"|"
-    r"matrix_heads_(one|three)|matrix_scales_(missing|three|of_query|without_columns|no_float32|one)")
+    r"matrix_heads_(one|three)|matrix_scales_(missing|three|of_query|without_columns|no_float32|one|with_room_beside)")
 
 
 def validator_of(schema, store):

@@ -59,6 +59,8 @@ MODELS = {
     "transformer_scaled_biased": ("F32", 0.4, {**SMALL, "bias": True, "positions": "none"}),
     "transformer_short_queries": ("F32", 0.4, {**SMALL, "qk_norm": True, "qk_norm_epsilon": 100.0,
                                                 "intermediate_size": 5, "hidden_act": "relu"}),
+    "transformer_short_values": ("F32", 0.4, {**SMALL, "qk_norm": True, "qk_norm_epsilon": 100.0,
+                                               "value_norm": True}),
     "transformer_quadrature_deep": ("BF16", 0.3, {**SMALL, "hidden_size": 32, "num_hidden_layers": 2,
                                                   "mixing": "quadrature", "memory_channels": 32,
                                                   "positions": "none"}),
