@@ -287,6 +287,28 @@ TEST(TransformerFused, AgreesWithItsTwinForEveryShapeAndInstructionSet) {
   }
 }
 
+// A batch of documents side by side has the loss of each alone, to float32's rounding.
+TEST(TransformerFused, HasTheLossOfDocumentsPackedOrApart) {
+  TransformerOptions options = cases()[0].options;
+  options.document_token = 7;
+  options.attention_window = 32;
+  options.window_block = 8;
+  const auto model = trained_like(options);
+  Tokens packed = some_tokens(options, 1, 96);
+  packed.in.masked_fill_(packed.in.eq(7), 8);
+  for (const int64_t begin : {0, 40}) packed.in[0][begin] = 7;
+  test::Fused fused(*model, step_kernels(ValueType::float32, instruction_set()));
+  const auto part = [&](int64_t first, int64_t count) {
+    return fused.run(packed.in.narrow(1, first, count), packed.out.narrow(1, first, count), false).loss *
+           static_cast<double>(count);
+  };
+  const double apart = (part(0, 40) + part(40, 56)) / 96.0;
+  EXPECT_NEAR(fused.run(packed.in, packed.out, false).loss, apart, 1e-6 * apart);
+  options.document_token = -1;
+  const auto together = trained_like(options);
+  EXPECT_GT(std::abs(twin(*together, packed).loss - apart), 1e-3);
+}
+
 // How far windows have grown is the pass's: the same program serves all steps.
 TEST(TransformerFused, GrowsItsWindowsWithThePass) {
   TransformerOptions options = cases()[0].options;

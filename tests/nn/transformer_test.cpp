@@ -201,6 +201,36 @@ TEST(Transformer, WithGroupedQueriesHasTheLogitsOfOneWithRepeatedRows) {
   EXPECT_LT(at::cat(parts, 1).sub(logits).abs().max().item<double>(), 1e-12);
 }
 
+// Rotary positions count from anywhere; blocks of windows count from the first token, so that documents begin with a block here.
+TEST(Transformer, ReadsDocumentsSideBySideAsItReadsEachAlone) {
+  for (const bool windows : {false, true}) {
+    TransformerOptions options = test::small_transformer();
+    options.max_position_embeddings = 12;
+    options.document_token = 7;
+    options.rope_half_truncated = windows;
+    options.attention_window = windows ? 4 : 0;
+    options.window_block = windows ? 2 : 1;
+    if (windows) options.long_window_layers = {1};
+    const auto model = make_model(options, 1, at::kDouble);
+    randomize_(*model, 0.5);
+    const at::Tensor packed = at::tensor({7, 1, 2, 3, 7, 4, 5, 6, 1, 2, 3, 0}, at::kLong).view({1, 12});
+    const auto logits = [&](const at::Tensor& tokens) {
+      Pass pass{.dtype = at::kDouble};
+      return model->forward(tokens, pass);
+    };
+    const at::Tensor apart = at::cat({logits(packed.narrow(1, 0, 4)), logits(packed.narrow(1, 4, 8))}, 1);
+    EXPECT_TRUE(logits(packed).allclose(apart, 1e-11, 1e-11));
+    options.document_token = -1;
+    const auto together = make_model_from(
+        [&, next = model->params().begin()](const std::string&, at::IntArrayRef) mutable {
+          return (next++)->tensor.detach();
+        },
+        options);
+    Pass pass{.dtype = at::kDouble};
+    EXPECT_FALSE(together->forward(packed, pass).allclose(apart, 1e-3, 1e-3));
+  }
+}
+
 TEST(Transformer, ReadsATextInPiecesAsItReadsItWhole) {
   for (const PositionKind positions : all_values<PositionKind>()) {
     TransformerOptions options = positions == PositionKind::rope ? lipsformer() : test::small_transformer();
