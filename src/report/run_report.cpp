@@ -35,7 +35,7 @@ std::string text_of(const toml::node& value, bool inside = false) {
   if (const toml::array* list = value.as_array()) {
     for (const toml::node& entry : *list)
       out << (out.tellp() > 0 ? ", " : "") << text_of(entry, /*inside=*/true);
-    return "[" + out.str() + "]";
+    return fmt::format("[{}]", out.str());
   }
   value.visit([&out](const auto& node) {
     if constexpr (!toml::is_array<decltype(node)>) out << node;
