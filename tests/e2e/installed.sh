@@ -18,7 +18,7 @@ for file in man/man1/bridle.1 man/man1/bridle-data-get.1 bash-completion/complet
   [ ! -L "$prefix/share/$file" ] || fail "share/$file is a link into the source tree"
 done
 "$bridle" data import words --text text >/dev/null 2>&1
-small=(--set data.name=words --set data.sequence_length=16 --set data.batch_size=4 --set model.hidden_size=16
+small=(--set data.name=words --set data.sequence_length=16 --set data.batch_size=4 --set model.hidden_size=32 --set model.memory_channels=32
        --set model.num_hidden_layers=1 --set model.num_attention_heads=2 --steps 4)
 expect 0 "Lipschitz bound" "$bridle" train quickstart "${small[@]}" --out run
 expect 0 "$prefix/share/bridle/check_certificate.py" "$bridle" certify run --search 1

@@ -16,7 +16,7 @@ echo "$output"
 python3 "$words" 400 >text
 bridle data import words --text text >/dev/null 2>&1
 expect 0 "Lipschitz bound" bridle train quickstart --set data.name=words --set data.sequence_length=32 --set data.batch_size=8 \
-  --set model.hidden_size=32 --set model.num_attention_heads=2 --steps 20 --lipschitz 50 --out run
+  --set model.hidden_size=32 --set model.memory_channels=32 --set model.num_attention_heads=2 --steps 20 --lipschitz 50 --out run
 expect 0 "/usr/share/bridle/check_certificate.py" bridle certify run --search 1
 echo "$output"
 expect 0 "valid" bridle check run/certificate.json
