@@ -10,7 +10,9 @@
 namespace bridle {
 
 void add_device(CLI::App& verb, std::string& device) {
-  verb.add_option("--device", device, "Where the model computes: cpu or cuda")->capture_default_str();
+  verb.add_option("--device", device, "Where the model computes")
+      ->type_name("cpu|cuda")
+      ->capture_default_str();
 }
 
 at::Device device_named(const std::string& device, const char* operation) {

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "bridle/error.h"
 #include "kernels/cpu.h"
+#include "old_spellings.h"
 #include "stop_signals.h"
 #include "verbs.h"
 
@@ -64,6 +65,25 @@ std::string operation_of(const CLI::App& app) {
   return words.empty() ? "bridle" : words;
 }
 
+// What the library says of a value that does not fit, in Bridle's words: all such values are numbers.
+std::string usage_text(const CLI::ParseError& error) {
+  const std::string text = error.what(), start = "Could not convert: ", between = " = ";
+  const size_t equals = text.find(between);
+  if (!text.starts_with(start) || equals == std::string::npos) return text;
+  return fmt::format("{} must be a number, got {}", text.substr(start.size(), equals - start.size()),
+                     text.substr(equals + between.size()));
+}
+
+// Help and version end here too, with 0.
+int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  std::string text = suggestion(app, argc, argv);
+  const std::string verb = operation_of(app);
+  if (text.empty())
+    text = fmt::format("{}. Try {} --help.", usage_text(error), verb == "bridle" ? verb : "bridle " + verb);
+  return fail(2, text.c_str());
+}
+
 // Of the exception that is being handled.
 int report_error(const std::string& operation) {
   try {
@@ -81,21 +101,10 @@ int report_error(const std::string& operation) {
 
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only for want of memory
   CLI::App app{"Bridle trains neural networks under a Lipschitz bound and certifies it."};
-  app.set_version_flag("--version", "bridle " BRIDLE_VERSION);
-  app.require_subcommand(1);
-  bridle::add_data(app);
-  bridle::add_train(app);
-  bridle::add_eval(app);
-  bridle::add_certify(app);
-  bridle::add_attack(app);
-  bridle::add_sample(app);
-  bridle::add_info(app);
-  bridle::add_sweep(app);
-  bridle::add_compare(app);
-  bridle::add_report(app);
-  bridle::add_serve(app);
-  bridle::add_bench(app);
   try {
+    bridle::add_verbs(app);
+    const std::string now = bridle::new_spelling({argv + 1, argv + argc});
+    if (!now.empty()) return fail(2, now.c_str());
     bridle::use_all_cores();
     bridle::keep_freed_memory();
     app.parse(argc, argv);
@@ -106,9 +115,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
     std::fflush(stdout);
     return stopped.exit_code;
   } catch (const CLI::ParseError& error) {
-    const std::string meant = suggestion(app, argc, argv);
-    if (meant.empty() || app.count("--help") > 0) return app.exit(error) == 0 ? 0 : 2;
-    return error.get_exit_code() == 0 ? app.exit(error) : fail(2, meant.c_str());
+    return report_usage(app, error, argc, argv);
   } catch (...) {
     return report_error(operation_of(app));
   }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
+#include "base/display.h"
 
 namespace bridle {
 namespace {
@@ -16,12 +16,6 @@ std::string amount(int64_t value, const std::string& unit) {
 }
 
 }  // namespace
-
-std::string clock_text(double seconds) {
-  const auto whole = std::llround(seconds);
-  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-  return fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
 
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) != 0) {}
 
@@ -48,7 +42,7 @@ void ProgressLine::print(const std::string& line) {
 
 void ProgressLine::show_text(const std::string& text, std::optional<double> seconds_left, bool last) {
   if (!due() && !last) return;
-  print(last || !seconds_left ? text : fmt::format("{}  {} left", text, clock_text(*seconds_left)));
+  print(last || !seconds_left ? text : fmt::format("{}  {} left", text, shown_time(*seconds_left)));
 }
 
 void ProgressLine::show(const Progress& progress) {
@@ -67,7 +61,7 @@ void ProgressLine::show(const Progress& progress) {
     const double elapsed = began_.seconds();
     if (progress.done > first_ && !complete)
       line +=
-          fmt::format("  {} left", clock_text(elapsed * static_cast<double>(progress.total - progress.done) /
+          fmt::format("  {} left", shown_time(elapsed * static_cast<double>(progress.total - progress.done) /
                                               static_cast<double>(progress.done - first_)));
   }
   print(line);

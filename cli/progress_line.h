@@ -9,9 +9,6 @@
 
 namespace bridle {
 
-// "1:05", "2:03:04".
-std::string clock_text(double seconds);
-
 class ProgressLine {
  public:
   ProgressLine();

@@ -10,10 +10,12 @@
 #include "base/json_text.h"
 #include "base/quantile.h"
 #include "kernels/cpu.h"
+#include "resources.h"
 #include "train/bench_step.h"
 #include "train/memory_estimate.h"
 #include "train/options.h"
 #include "verbs.h"
+#include "version.h"
 
 namespace bridle {
 namespace {
@@ -70,7 +72,7 @@ Json facts_of(const Flags& flags, const StepBench& bench) {
           {"recipe", flags.recipe},
           {"set", flags.set},
           {"version", BRIDLE_VERSION},
-          {"commit", BRIDLE_COMMIT},
+          {"commit", commit()},
           {"processor", processor_name()},
           {"instruction_set", instruction_set_name(instruction_set())},
           {"threads", at::get_num_threads()},
@@ -131,7 +133,8 @@ void print_plain(const Json& facts) {
 }
 
 void step(const Flags& flags) {
-  const Json facts = facts_of(flags, bench_step(read_recipe(flags.recipe, flags.set), flags.bench));
+  const Json facts =
+      facts_of(flags, bench_step(read_recipe(recipe_file(flags.recipe), flags.set), flags.bench));
   if (flags.json) return fmt::print("{}\n", facts.dump(2));
   print_plain(facts);
 }
@@ -153,11 +156,18 @@ void add_step(CLI::App* bench) {
       "  bridle bench step recipes/shakespeare_soft_cap.toml --set training.precision=bfloat16 --steps 20\n"
       "  bridle bench step recipes/cifar_mlp_soft_cap.toml --json | jq .breakdown_share");
   auto flags = std::make_shared<Flags>();
-  verb->add_option("recipe", flags->recipe, "A TOML file, such as recipes/quickstart.toml")->required();
-  verb->add_option("--set", flags->set, "section.key=value over the recipe; may be repeated")
+  verb->add_option("recipe", flags->recipe, "A TOML file, or the name of a recipe that comes with Bridle")
+      ->required()
+      ->type_name("RECIPE");
+  verb->add_option("--set", flags->set, "A key over the recipe; may be repeated")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  verb->add_option("--steps", flags->bench.steps, "Steps that are timed")->capture_default_str();
-  verb->add_option("--warmup", flags->bench.warmup, "Steps before them")->capture_default_str();
+  verb->add_option("--steps", flags->bench.steps, "Steps that are timed")
+      ->type_name("N")
+      ->capture_default_str();
+  verb->add_option("--warmup", flags->bench.warmup, "Steps before them")
+      ->type_name("N")
+      ->capture_default_str();
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { step(*flags); });
 }

@@ -1,4 +1,4 @@
-// bridle certify: a bound that is true, the file that proves it, and its check.
+// bridle certify: a bound that is true, and the file that proves it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/display.h"
 #include "base/files.h"
 #include "base/words.h"
 #include "bound_text.h"
@@ -14,9 +15,10 @@
 #include "bridle/error.h"
 #include "bridle/predictions.h"
 #include "bridle/run.h"
+#include "certificate_text.h"
 #include "progress_line.h"
+#include "resources.h"
 #include "verbs.h"
-#include "walk_text.h"
 
 namespace bridle {
 namespace {
@@ -40,12 +42,8 @@ const char* word(ShownFormula formula) {
 
 struct Flags {
   std::string run;
-  std::string check;
-  std::string model;
   std::string formula = "sound";
   std::string out;
-  std::string seal;
-  std::optional<double> lipschitz;
   double radius = 0.0;
   int search = 6;
   int64_t local = 0;
@@ -63,45 +61,28 @@ StoredModel model_in(const fs::path& folder) {
   return read_model(folder);
 }
 
-// ---- The certificate, for people
-
-void print_certificate(const Certificate& certificate) {
-  const CertifiedBound& bound = certificate.bound;
-  const auto line = [](const char* what, const std::string& value) { fmt::print("{:<22}{}\n", what, value); };
-  line("Lipschitz bound", fmt::format("{}   log10 {}   RMS → RMS, the largest over tokens",
-                                      text_of(bound.lipschitz), log_text(bound.lipschitz.log10)));
-  line("any one logit", fmt::format("{}   RMS → its absolute change", text_of(bound.largest_logit)));
-  line("holds for", fmt::format("inputs of norm up to {} ({} as stored, moved by up to {})",
-                                bound.domain_radius, bound.token_radius, bound.attack_radius));
-  if (certificate.observed && *certificate.observed > 0.0) {
-    const double shown = std::floor(std::nextafter(*certificate.observed * 1e6, 0.0)) / 1e6;
-    line("observed",
-         fmt::format(
-             "{}, the most that a search found: at least so much is reached; the bound is {:.4g} times that",
-             shown, bound.lipschitz.value / *certificate.observed));
-  }
-  print_layers(certificate);
-}
-
 void print_predictions(const CertifiedPredictions& p) {
   fmt::print(
-      "\n{} predictions, accuracy {:.2f} %. exact: of the network in exact arithmetic; float32, bfloat16: of "
-      "what\nLibTorch's operators compute of it in that precision, at the input and at every perturbed "
-      "one.\n",
-      p.targets, 100.0 * p.accuracy);
-  // Never more than what is certified.
-  const auto percent = [](double share) { return std::floor(1e4 * share) / 100.0; };
-  fmt::print("{:<10}{:>22}{:>18}{:>14}\n", "function", p.norm == "l2" ? "ε (ℓ2)" : "ε (RMS)", "cannot change",
-             "and right");
+      "\n{} predictions, accuracy {}\n"
+      "  exact              of the network in exact arithmetic\n"
+      "  float32, bfloat16  of what LibTorch's operators compute of it in that precision, at the input and "
+      "at\n"
+      "                     every perturbed one\n\n",
+      shown_count(p.targets), shown_percent(p.accuracy));
+  fmt::print("{:<10}{:>14}{:>18}{:>18}\n", "function", p.norm == "l2" ? "ε (ℓ2)" : "ε (RMS)", "cannot change",
+             "cannot and right");
   for (const CertifiedFunction& of : p.functions) {
     const auto none = [](const CertifiedShare& share) { return share.certified == 0.0; };
+    const auto row = [&](const std::string& epsilon, double certified, double right) {
+      fmt::print("{:<10}{:>14}{:>18}{:>18}\n", of.function, epsilon, shown_percent_lower(certified),
+                 shown_percent_lower(right));
+    };
     if (std::ranges::all_of(of.shares, none)) {
-      fmt::print("{:<10}{:>22}{:>16.2f} %{:>12.2f} %\n", of.function, "all of these", 0.0, 0.0);
+      row("all of these", 0.0, 0.0);
       continue;
     }
     for (const CertifiedShare& share : of.shares)
-      fmt::print("{:<10}{:>22}{:>16.2f} %{:>12.2f} %\n", of.function, share.epsilon, percent(share.certified),
-                 percent(share.certified_accuracy));
+      row(shown_lower(share.epsilon), share.certified, share.certified_accuracy);
   }
 }
 
@@ -136,13 +117,13 @@ void paper(const Flags& flags) {
     return fmt::print("{}\n", facts.dump(2));
   }
   if (coded.log10() != value.log10())
-    fmt::print("{:<22}{}   log10 {}   without the final scale, which it forgets\n", "as its code has it",
-               coded.to_string(), log_text(coded.log10()));
+    fmt::print("{:<20}{}   log10 {}   without the final scale, which it forgets\n", "as its code has it",
+               text_of(coded), log_text(coded.log10()));
   fmt::print(
-      "{:<22}{}   log10 {}\n\nThis is not a certificate: with several heads, and for GeLU, the formula "
-      "is too "
-      "small (docs/theory/modules.md).\n",
-      "the paper's formula", value.to_string(), log_text(value.log10()));
+      "{:<20}{}   log10 {}\n\n"
+      "This is not a certificate: with several heads, and for GeLU, the formula is too small\n"
+      "(docs/theory/modules.md).\n",
+      "the paper's formula", text_of(value), log_text(value.log10()));
 }
 
 void lipsformer(const Flags& flags) {
@@ -159,46 +140,10 @@ void lipsformer(const Flags& flags) {
     return fmt::print("{}\n", facts.dump(2));
   }
   fmt::print(
-      "{:<22}{}   log10 {}\n\nThis is not a certificate: it is LipsFormer's theorem 1 and equation 19 as the "
-      "paper uses\nthem, with the size of a head as N, without W_O and the head "
-      "(docs/theory/modules.md).\n",
-      "LipsFormer's formula", value.to_string(), log_text(value.log10()));
-}
-
-void check(const Flags& flags) {
-  const fs::path path = flags.check;
-  const fs::path folder = flags.model.empty() ? path.parent_path() : fs::path(flags.model);
-  const auto [certificate, loose] = check_certificate(path, folder.empty() ? "." : folder);
-  if (flags.json) {
-    const Json facts{{"schema", 1}, {"valid", true}, {"tight", loose.empty()}, {"remarks", loose}};
-    return fmt::print("{}\n", facts.dump(2));
-  }
-  fmt::print("{}: {}\n", path.string(), loose.empty() ? "valid" : "valid, not tight");
-  constexpr size_t most = 5;
-  for (size_t i = 0; i < std::min(most, loose.size()); ++i) fmt::print("  {}\n", loose[i]);
-  if (loose.size() > most) fmt::print("  and {} more\n", loose.size() - most);
-  print_certificate(certificate);
-}
-
-void seal(const Flags& flags) {
-  const SealResult result = seal_run(flags.run, flags.seal, flags.lipschitz);
-  if (flags.json) {
-    const Json facts{
-        {"schema", 1},
-        {"changed", result.changed},
-        {"loss_before", result.loss_before ? Json(*result.loss_before) : Json(nullptr)},
-        {"loss_after", result.loss_after ? Json(*result.loss_after) : Json(nullptr)},
-        {"lipschitz",
-         std::isfinite(result.bound.lipschitz.value) ? Json(result.bound.lipschitz.value) : Json(nullptr)},
-        {"log10_lipschitz", result.bound.lipschitz.log10}};
-    return fmt::print("{}\n", facts.dump(2));
-  }
-  fmt::print("{} weights were scaled\n", result.changed.size());
-  if (result.loss_before)
-    fmt::print("validation loss {:.6f} before, {:.6f} after\n", *result.loss_before, *result.loss_after);
-  else
-    fmt::print("no loss: {}\n", result.no_loss);
-  fmt::print("Lipschitz bound {}; sealed and certified in {}\n", text_of(result.bound.lipschitz), flags.seal);
+      "{:<20}{}   log10 {}\n\n"
+      "This is not a certificate: it is LipsFormer's theorem 1 and equation 19 as the paper uses them, with\n"
+      "the size of a head as N, without W_O and the head (docs/theory/modules.md).\n",
+      "LipsFormer's formula", text_of(value), log_text(value.log10()));
 }
 
 // The inputs of the first `count` examples of the validation split.
@@ -271,18 +216,28 @@ void print_sound(const Flags& flags, const Certificate& certificate, const OnDat
   }
   print_certificate(certificate);
   if (on_data.local)
-    fmt::print("\nwithin {} of any one of the first {} validation examples the bound is {}\n", flags.radius,
-               on_data.examples, text_of(on_data.local->lipschitz));
+    fmt::print("\nwithin {} of any one of the first {} validation examples the bound is {}\n",
+               shown_lower(flags.radius), on_data.examples, text_of(on_data.local->lipschitz));
   if (on_data.predictions) print_predictions(*on_data.predictions);
   const std::string model = flags.out.empty() ? "" : " --model " + flags.run;
-  fmt::print(
-      "\nwritten to {0}; check it with\n  bridle certify --check {0}{1}\n  scripts/check_certificate.py "
-      "{0}{1}\n",
-      path.string(), model);
+  fmt::print("\nwritten to {0}; check it with\n  bridle check {0}{1}\n  {2} {0}{1}\n", path.string(), model,
+             checker_path());
+}
+
+// A run that is being trained is left alone: its next checkpoint removes the certificate, which is about other weights.
+std::unique_ptr<FileLock> hold(const fs::path& folder) {
+  if (!fs::is_directory(folder / "state")) return nullptr;
+  return std::make_unique<FileLock>(folder / "state" / ".lock", [&folder] {
+    throw InputError("certify",
+                     fmt::format("{} must not be in training: its weights are about to change; wait "
+                                 "for its end, or certify what it saved last with --out FILE",
+                                 folder.string()));
+  });
 }
 
 void sound(const Flags& flags) {
   const fs::path folder = flags.run;
+  const std::unique_ptr<FileLock> lock = flags.out.empty() ? hold(folder) : nullptr;
   StoredModel stored = model_in(folder);
   const Model& model = *stored.model;
   std::optional<Run> run;
@@ -303,17 +258,12 @@ void sound(const Flags& flags) {
 }
 
 void certify_verb(const Flags& flags) {
-  if (flags.check.empty() == flags.run.empty())
-    throw UsageError("certify", "name a run's folder, or --check certificate.json");
-  if (!flags.model.empty() && flags.check.empty()) throw UsageError("certify", "--model goes with --check");
-  if (!flags.check.empty()) return check(flags);
-  if (!flags.seal.empty()) return seal(flags);
-  if (flags.lipschitz) throw UsageError("certify", "--lipschitz goes with --seal");
   if (!flags.epsilon.empty() && !flags.predictions)
-    throw UsageError("certify", "--epsilon goes with --predictions");
-  if (flags.local < 0 || flags.search < 0)
-    throw UsageError("certify", fmt::format("--local and --search must be 0 or more, got {} and {}",
-                                            flags.local, flags.search));
+    throw UsageError("certify", "--eps needs --predictions, whose perturbations it lists");
+  if (flags.local < 0)
+    throw UsageError("certify", fmt::format("--local must be 0 or more, got {}", flags.local));
+  if (flags.search < 0)
+    throw UsageError("certify", fmt::format("--search must be 0 or more, got {}", flags.search));
   switch (parse_word<ShownFormula, UsageError>(flags.formula, "certify", "--formula")) {
     case ShownFormula::sound:
       return sound(flags);
@@ -327,36 +277,37 @@ void certify_verb(const Flags& flags) {
 }  // namespace
 
 void add_certify(CLI::App& app) {
-  CLI::App* verb =
-      app.add_subcommand("certify", "Bound a model's Lipschitz constant, write the proof, check one");
+  CLI::App* verb = app.add_subcommand("certify", "Bound a model's Lipschitz constant and write the proof");
   verb->footer(
       "Examples:\n"
       "  bridle certify runs/quickstart                       writes runs/quickstart/certificate.json\n"
       "  bridle certify runs/quickstart --radius 0.1          inputs may be moved by an RMS of 0.1\n"
       "  bridle certify runs/quickstart --predictions         which predictions cannot change\n"
       "  bridle certify runs/quickstart --formula paper       for comparison; not a certificate\n"
-      "  bridle certify runs/quickstart --seal sealed --lipschitz 100\n"
-      "  bridle certify --check runs/quickstart/certificate.json\n"
-      "Exit code 3: no bound can be established, or a certificate does not hold.");
+      "A run that is being trained is refused without --out. bridle check proves a certificate again.\n"
+      "Exit code 3: no bound can be established.");
   auto flags = std::make_shared<Flags>();
-  verb->add_option("run", flags->run, "A run, or any folder with config.json and model.safetensors");
-  verb->add_option("--check", flags->check, "A certificate to prove again");
-  verb->add_option("--model", flags->model, "With --check: the model's folder [the certificate's own]");
+  verb->add_option("run", flags->run, "A run, or any folder with config.json and model.safetensors")
+      ->required()
+      ->type_name("RUN");
   verb->add_option("--formula", flags->formula, "sound; or paper, or lipsformer (not certificates)")
+      ->type_name("sound|paper|lipsformer")
       ->capture_default_str();
-  verb->add_option("--out", flags->out, "The certificate's file [RUN/certificate.json]");
+  verb->add_option("--out", flags->out, "The certificate's file [RUN/certificate.json]")->type_name("FILE");
   verb->add_option("--radius", flags->radius, "How far an input may be moved, as an RMS norm")
+      ->type_name("R")
       ->capture_default_str();
   verb->add_option("--search", flags->search, "Starts of the search for the largest stretch; 0: none")
+      ->type_name("N")
       ->capture_default_str();
-  verb->add_option("--local", flags->local, "Also the bound within --radius of so many validation examples");
+  verb->add_option("--local", flags->local, "Also the bound within --radius of so many validation examples")
+      ->type_name("N");
   verb->add_flag("--predictions", flags->predictions,
                  "Also the share of validation predictions that cannot change, into predictions.json");
-  verb->add_option("--epsilon", flags->epsilon,
+  verb->add_option("--eps,--epsilon", flags->epsilon,
                    "With --predictions: perturbations, ℓ2 for pixels, RMS for tokens")
+      ->type_name("ε,…")
       ->delimiter(',');
-  verb->add_option("--seal", flags->seal, "Scale weights below their caps, into this folder");
-  verb->add_option("--lipschitz", flags->lipschitz, "With --seal: below this bound");
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { certify_verb(*flags); });
 }

@@ -3,11 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/display.h"
 #include "bound_text.h"
 #include "bridle/error.h"
-#include "progress_line.h"
 #include "report/comparison.h"
 #include "report/sparkline.h"
 #include "verbs.h"
@@ -27,20 +28,11 @@ using Cell = std::function<std::string(const ComparedRun&)>;
 constexpr const char* kNone = "—";
 constexpr size_t kSparkline = 20;
 
-// Characters on the screen, of UTF-8.
-size_t width_of(const std::string& text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
-std::string padded(const std::string& text, size_t width) {
-  return text + std::string(width - std::min(width, width_of(text)), ' ');
-}
-
-std::string number(const ComparedRun& run, const std::string& key, const char* format) {
+std::string number(const ComparedRun& run, const std::string& key,
+                   const std::function<std::string(double)>& text) {
   const auto value = run.outcome.find(key);
   if (value == run.outcome.end() || !value->second.is_number()) return kNone;
-  return fmt::format(fmt::runtime(format), value->second.get<double>());
+  return text(value->second.get<double>());
 }
 
 std::string bound(const ComparedRun& run) {
@@ -48,14 +40,16 @@ std::string bound(const ComparedRun& run) {
   const auto is_number = [&run](const auto& entry) {
     return entry != run.outcome.end() && entry->second.is_number();
   };
-  if (is_number(value)) return UpperBound(value->second.get<double>()).to_string();
+  if (is_number(value)) return shown_upper(value->second.get<double>());
   return is_number(log10) ? "10^" + log_text(log10->second.get<double>()) : kNone;
 }
 
 std::vector<std::pair<std::string, Cell>> outcomes() {
-  const auto of = [](const char* key, const char* format) {
-    return [key, format](const ComparedRun& run) { return number(run, key, format); };
+  const auto of = [](const char* key, const std::function<std::string(double)>& text) {
+    return [key, text](const ComparedRun& run) { return number(run, key, text); };
   };
+  const auto loss = [](double value) { return fmt::format("{:.4f}", value); };
+  const auto count = [](double value) { return shown_count(std::llround(value)); };
   return {
       {"status",
        [](const ComparedRun& run) {
@@ -63,20 +57,14 @@ std::vector<std::pair<std::string, Cell>> outcomes() {
          return status != run.outcome.end() && status->second.is_string() ? status->second.get<std::string>()
                                                                           : std::string(kNone);
        }},
-      {"step", of("step", "{:.0f}")},
-      {"loss", of("loss", "{:.4f}")},
-      {"validation loss", of("validation_loss", "{:.4f}")},
-      {"validation accuracy", of("validation_accuracy", "{:.4f}")},
+      {"step", of("step", count)},
+      {"loss", of("loss", loss)},
+      {"validation loss", of("validation_loss", loss)},
+      {"validation accuracy", of("validation_accuracy", shown_percent)},
       {"Lipschitz bound", bound},
-      {"observed stretch", of("observed_lipschitz", "{:.4g}")},
-      {"repairs", of("repairs", "{:.0f}")},
-      {"time",
-       [](const ComparedRun& run) {
-         const auto seconds = run.outcome.find("seconds");
-         return seconds != run.outcome.end() && seconds->second.is_number()
-                    ? clock_text(seconds->second.get<double>())
-                    : std::string(kNone);
-       }},
+      {"observed stretch", of("observed_lipschitz", [](double value) { return shown_lower(value); })},
+      {"repairs", of("repairs", count)},
+      {"time", of("seconds", shown_time)},
       {"loss over steps", [](const ComparedRun& run) { return sparkline(run.loss.points(), kSparkline); }}};
 }
 
@@ -95,11 +83,11 @@ void print(const Comparison& comparison) {
   for (const auto& [name, cell] : outcomes()) add(name, cell);
   std::vector<size_t> widths(comparison.runs.size() + 1);
   for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], shown_width(row[i]));
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i)
-      line += i + 1 < row.size() ? padded(row[i], widths[i] + 2) : row[i];
+      line += i + 1 < row.size() ? pad_right(row[i], widths[i] + 2) : row[i];
     fmt::print("{}\n", line);
   }
 }
@@ -118,7 +106,8 @@ Json to_json(const Comparison& comparison) {
 }
 
 void compare(const Flags& flags) {
-  if (flags.runs.size() < 2) throw UsageError("compare", "name two runs or more");
+  if (flags.runs.size() < 2)
+    throw UsageError("compare", fmt::format("runs must be two or more, got {}", flags.runs.size()));
   const Comparison comparison = compare_runs({flags.runs.begin(), flags.runs.end()});
   if (!flags.json) return print(comparison);
   fmt::print("{}\n", to_json(comparison).dump(2, ' ', false, Json::error_handler_t::replace));
@@ -130,7 +119,7 @@ void add_compare(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("compare", "What differs between runs, and how they ended");
   verb->footer("Examples:\n  bridle compare runs/quickstart runs/wide\n  bridle compare runs/* --json");
   auto flags = std::make_shared<Flags>();
-  verb->add_option("runs", flags->runs, "Two runs' folders or more")->required();
+  verb->add_option("runs", flags->runs, "Two runs' folders or more")->required()->type_name("RUN");
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { compare(*flags); });
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/display.h"
 #include "bridle/data.h"
 #include "bridle/error.h"
 #include "progress_line.h"
@@ -64,17 +65,12 @@ void print_data_set(const DataSet& data, bool json) {
   const char* outputs = data.kind == DataKind::images ? "classes" : "in the vocabulary";
   fmt::print("{} is in {}\n", data.name, data.folder.string());
   if (data.kind != DataKind::tokenizer)
-    fmt::print("  {} training and {} validation {}\n", total(data.train), total(data.validation), unit);
-  fmt::print("  {} {}, from {}\n", data.outputs, outputs, data.from);
+    fmt::print("  {} training and {} validation {}\n", shown_count(total(data.train)),
+               shown_count(total(data.validation)), unit);
+  fmt::print("  {} {}, from {}\n", shown_count(data.outputs), outputs, data.from);
   if (data.document_token)
     fmt::print("  token {} stands before every document: model.document_token\n", *data.document_token);
   print_parts(data.sources);
-}
-
-std::string size_text(int64_t bytes) {
-  const auto number = static_cast<double>(bytes);
-  if (number < 1e6) return fmt::format("{:.1f} kB", number / 1e3);
-  return number < 1e9 ? fmt::format("{:.1f} MB", number / 1e6) : fmt::format("{:.1f} GB", number / 1e9);
 }
 
 void list(bool json) {
@@ -99,7 +95,8 @@ void list(bool json) {
              width, "present", "size", "licence", "what it is");
   for (const KnownData& row : rows) {
     const char* state = !row.damage.empty() ? "damaged" : row.present ? "yes" : "no";
-    fmt::print("{:<{}}  {:<9}{:>10}  {:<38}{}\n", row.name, width, state, size_text(row.bytes), row.licence,
+    fmt::print("{:<{}}  {:<9}{:>10}  {:<38}{}\n", row.name, width, state,
+               shown_bytes(static_cast<double>(row.bytes)), row.licence,
                row.damage.empty() ? row.about : row.damage);
     for (const std::string& source : row.sources) fmt::print("{:<{}}  from {}\n", "", width + 23, source);
     print_parts(row.parts);
@@ -156,9 +153,10 @@ void with_progress(bool json, const std::function<DataSet(const Listener&)>& run
 
 void add_tokenizer(CLI::App* verb, std::optional<std::string>& tokenizer, std::optional<int64_t>& merges,
                    const char* about) {
-  verb->add_option("--tokenizer", tokenizer, about);
+  verb->add_option("--tokenizer", tokenizer, about)->type_name("NAME");
   verb->add_option("--merges", merges,
-                   "Of GPT-2's 50,000 merges the first so many alone: 7935 give a vocabulary of 8,192");
+                   "Of GPT-2's 50,000 merges the first so many alone: 7935 give a vocabulary of 8,192")
+      ->type_name("N");
 }
 
 void add_get(CLI::App* data, const std::shared_ptr<bool>& json) {
@@ -173,10 +171,10 @@ void add_get(CLI::App* data, const std::shared_ptr<bool>& json) {
     GetOptions options;
   };
   auto flags = std::make_shared<Flags>();
-  verb->add_option("name", flags->name, "As bridle data list shows it")->required();
+  verb->add_option("name", flags->name, "As bridle data list shows it")->required()->type_name("NAME");
   add_tokenizer(verb, flags->tokenizer, flags->merges,
                 "For a text of several sources: gpt2, or a folder with GPT-2's files");
-  verb->add_option("--as", flags->options.as, "Keep it under another name");
+  verb->add_option("--as", flags->options.as, "Keep it under another name")->type_name("NAME");
   verb->add_flag("--replace", flags->options.replace, "Make it anew where it is there");
   verb->add_flag("--json", *json, "Print one JSON object");
   verb->callback([flags, json] {
@@ -201,20 +199,26 @@ void add_import(CLI::App* data, const std::shared_ptr<bool>& json) {
       "  bridle data import owt --train train.bin --validation val.bin --raw      nanoGPT's files without a "
       "header");
   auto flags = std::make_shared<ImportFlags>();
-  verb->add_option("name", flags->name, "What recipes will call it")->required();
-  verb->add_option("path", flags->path, "File or folder of a known data set");
+  verb->add_option("name", flags->name, "What recipes will call it")->required()->type_name("NAME");
+  verb->add_option("path", flags->path, "File or folder of a known data set")->type_name("PATH");
   CLI::Option* text = verb->add_option("--text", flags->text.text,
-                                       "A UTF-8 text: nine tenths to train on, one to validate with");
+                                       "A UTF-8 text: nine tenths to train on, one to validate with")
+                          ->type_name("FILE");
   add_tokenizer(verb, flags->tokenizer, flags->merges, "characters, gpt2, or a folder with GPT-2's files");
   verb->add_option("--shard-tokens", flags->text.shard_tokens, "Tokens in a shard")
+      ->type_name("N")
       ->capture_default_str()
       ->needs(text);
   CLI::Option* train = verb->add_option("--train", flags->tokens.train,
-                                        "Token files: a path or a quoted pattern; they stay where they are");
-  verb->add_option("--validation", flags->tokens.validation, "The same, to validate with")->needs(train);
+                                        "Token files: a path or a quoted pattern; they stay where they are")
+                           ->type_name("PATH");
+  verb->add_option("--validation", flags->tokens.validation, "The same, to validate with")
+      ->type_name("PATH")
+      ->needs(train);
   verb->add_flag("--raw", flags->tokens.raw, "Token files without a header, as nanoGPT writes them")
       ->needs(train);
   verb->add_option("--vocabulary-size", flags->tokens.vocabulary_size, "Token ids are below this")
+      ->type_name("N")
       ->capture_default_str()
       ->needs(train);
   verb->add_flag("--replace", flags->replace, "Put it in the place of one with this name");

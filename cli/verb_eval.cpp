@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/display.h"
 #include "base/words.h"
 #include "bridle/error.h"
 #include "bridle/run.h"
@@ -30,6 +33,21 @@ struct SourceResult {
   EvaluationResult result;
 };
 
+// Of a deep model the layers with the largest entries.
+void print_activations(const ActivationStatistics& statistics) {
+  constexpr size_t most = 20;
+  std::vector<double> entries;
+  for (const auto& [name, layer] : statistics.layers) entries.push_back(layer.largest_entry);
+  std::sort(entries.begin(), entries.end(), std::greater<>());
+  const double least = entries.size() > most ? entries[most - 1] : 0.0;
+  fmt::print("\n{:<32}{:>14}{:>14}\n", "layer", "largest RMS", "largest entry");
+  for (const auto& [name, layer] : statistics.layers)
+    if (layer.largest_entry >= least)
+      fmt::print("{:<32}{:>14}{:>14}\n", name, shown(layer.largest_rms), shown(layer.largest_entry));
+  if (entries.size() > most)
+    fmt::print("and {} layers with smaller entries, which --json prints\n", entries.size() - most);
+}
+
 void print(const Run& run, const Flags& flags, const EvaluationResult& result,
            const std::vector<SourceResult>& sources) {
   if (flags.json) {
@@ -52,17 +70,14 @@ void print(const Run& run, const Flags& flags, const EvaluationResult& result,
                                   {"targets", of_source.targets}});
     return fmt::print("{}\n", facts.dump(2));
   }
-  fmt::print("{:<12}{:.6f}\n{:<12}{:.2f} %\n{:<12}{} ({} {}, protocol {})\n\n", "loss", result.loss,
-             "accuracy", 100.0 * result.accuracy, "targets", result.targets, run.options.data.name,
+  fmt::print("{:<10}{:.4f}\n{:<10}{}\n{:<10}{} ({} {}, protocol {})\n", "loss", result.loss, "accuracy",
+             shown_percent(result.accuracy), "targets", shown_count(result.targets), run.options.data.name,
              flags.split, flags.protocol);
-  if (!sources.empty()) fmt::print("{:<16}{:>10}{:>12}{:>12}\n", "source", "loss", "accuracy", "targets");
+  if (!sources.empty()) fmt::print("\n{:<16}{:>10}{:>12}{:>12}\n", "source", "loss", "accuracy", "targets");
   for (const auto& [name, of_source] : sources)
-    fmt::print("{:<16}{:>10.4f}{:>10.2f} %{:>12}\n", name, of_source.loss, 100.0 * of_source.accuracy,
-               of_source.targets);
-  if (!sources.empty()) fmt::print("\n");
-  fmt::print("{:<32}{:>14}{:>14}\n", "layer", "largest RMS", "largest entry");
-  for (const auto& [name, layer] : result.statistics.layers)
-    fmt::print("{:<32}{:>14.4f}{:>14.4f}\n", name, layer.largest_rms, layer.largest_entry);
+    fmt::print("{:<16}{:>10.4f}{:>12}{:>12}\n", name, of_source.loss, shown_percent(of_source.accuracy),
+               shown_count(of_source.targets));
+  print_activations(result.statistics);
 }
 
 // Each source of the data set for itself.
@@ -106,13 +121,17 @@ void add_eval(CLI::App& app) {
   verb->footer(
       "Examples:\n  bridle eval runs/quickstart\n  bridle eval runs/quickstart --protocol paper --json");
   auto flags = std::make_shared<Flags>();
-  verb->add_option("run", flags->run, "A run's folder")->required();
+  verb->add_option("run", flags->run, "A run's folder")->required()->type_name("RUN");
   verb->add_option("--protocol", flags->protocol,
                    "whole: every target once; paper: windows at 0, 1, 2 …, 20 batches")
+      ->type_name("whole|paper")
       ->capture_default_str();
-  verb->add_option("--split", flags->split, "validation, train or held_out")->capture_default_str();
-  verb->add_option("--data", flags->data, "Another data set than the run's");
+  verb->add_option("--split", flags->split, "The part of the data")
+      ->type_name("validation|train|held_out")
+      ->capture_default_str();
+  verb->add_option("--data", flags->data, "Another data set than the run's")->type_name("NAME");
   verb->add_option("--tokens", flags->tokens, "Only the first so many targets; 0: all")
+      ->type_name("N")
       ->capture_default_str();
   verb->add_flag("--sources", flags->sources, "Also each source of a data set of several for itself");
   add_device(*verb, flags->device);

@@ -5,12 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/display.h"
 #include "bridle/run.h"
+#include "certificate_text.h"
 #include "kernels/cpu.h"
 #include "report/run_metrics.h"
 #include "report/sparkline.h"
 #include "verbs.h"
-#include "walk_text.h"
 
 namespace bridle {
 namespace {
@@ -27,10 +28,22 @@ nlohmann::ordered_json machine() {
           {"dnn_without_amx", report.dnn_without_amx}};
 }
 
+// A bound is rounded up, a time is a clock's, a share a percentage; other numbers have four digits.
+std::string text_of(const std::string& key, const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_integer()) return shown_count(value.get<int64_t>());
+  if (!value.is_number()) return value.dump();
+  const auto number = value.get<double>();
+  if (key == "lipschitz" || key == "log10_lipschitz") return shown_upper(number);
+  if (key == "seconds") return shown_time(number);
+  if (key == "validation_accuracy") return shown_percent(number);
+  return shown(number);
+}
+
 void print_plain(const nlohmann::ordered_json& facts) {
   for (const auto& [key, value] : facts.items()) {
     if (key == "schema") continue;
-    fmt::print("{:<22}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    fmt::print("{:<22}{}\n", key, text_of(key, value));
   }
 }
 
@@ -87,7 +100,7 @@ void add_info(CLI::App& app) {
       "Examples:\n  bridle info\n  bridle info runs/quickstart\n  bridle info --json | jq .instruction_set");
   auto json = std::make_shared<bool>(false);
   auto run = std::make_shared<std::string>();
-  verb->add_option("run", *run, "A run's folder");
+  verb->add_option("run", *run, "A run's folder")->type_name("RUN");
   verb->add_flag("--json", *json, "Print one JSON object");
   verb->callback([json, run] {
     if (*json) return fmt::print("{}\n", (run->empty() ? machine() : run_facts(*run)).dump(2));

@@ -44,11 +44,17 @@ void add_report(CLI::App& app) {
       "Examples:\n"
       "  bridle report runs/quickstart\n"
       "  bridle report runs/quickstart runs/wide --out report\n"
-      "  bridle report experiments/cifar_frontier/frontier.csv --out report --title 'CIFAR-10: the frontier'");
+      "  bridle report experiments/cifar_frontier/frontier.csv --out report --title 'CIFAR-10: the "
+      "frontier'");
   auto flags = std::make_shared<Flags>();
-  verb->add_option("what", flags->what, "Runs' folders, and sweeps: SWEEP.toml or SWEEP.csv")->required();
-  verb->add_option("--out", flags->out, "Folder of the page, index.html")->capture_default_str();
-  verb->add_option("--title", flags->title, "The page's title [the names of what it shows]");
+  verb->add_option("what", flags->what, "Runs' folders, and sweeps: SWEEP.toml or SWEEP.csv")
+      ->required()
+      ->type_name("PATH");
+  verb->add_option("--out", flags->out, "Folder of the page, index.html")
+      ->type_name("DIR")
+      ->capture_default_str();
+  verb->add_option("--title", flags->title, "The page's title [the names of what it shows]")
+      ->type_name("TEXT");
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->callback([flags] { report(*flags); });
 }

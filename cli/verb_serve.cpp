@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "bridle/error.h"
 #include "bridle/report.h"
 #include "bridle/serve.h"
 #include "stop_signals.h"
@@ -19,6 +20,8 @@ struct Flags {
 };
 
 void serve(const Flags& flags) {
+  if (flags.options.port < 0 || flags.options.port > 65535)
+    throw UsageError("serve", fmt::format("--port must be from 0 to 65535, got {}", flags.options.port));
   ReportServer server(flags.folder, report_template("/proc/self/exe"), flags.options);
   stop_on_signals(/*second_ends=*/true);
   fmt::print("http://{}:{}/ shows the runs in {}; Ctrl-C ends it\n", flags.options.host, server.port(),
@@ -49,11 +52,15 @@ void add_serve(CLI::App& app) {
       "  bridle serve runs/sweeps --port 0  at any free port\n"
       "It answers this machine alone unless --host says otherwise: it has no passwords.");
   auto flags = std::make_shared<Flags>();
-  verb->add_option("folder", flags->folder, "Runs, or folders of runs")->capture_default_str();
-  verb->add_option("--host", flags->options.host, "The address to bind to")->capture_default_str();
+  verb->add_option("folder", flags->folder, "Runs, or folders of runs")
+      ->type_name("DIR")
+      ->capture_default_str();
+  verb->add_option("--host", flags->options.host, "The address to bind to")
+      ->type_name("HOST")
+      ->capture_default_str();
   verb->add_option("--port", flags->options.port, "0: any that is free")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 65535));
+      ->type_name("N")
+      ->capture_default_str();
   verb->callback([flags] { serve(*flags); });
 }
 

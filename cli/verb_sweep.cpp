@@ -16,11 +16,13 @@
 #include <utility>
 
 #include "base/files.h"
+#include "bound_text.h"
 #include "bridle/error.h"
 #include "bridle/sweep.h"
 #include "progress_line.h"
 #include "stop_signals.h"
 #include "verbs.h"
+#include "version.h"
 
 extern char** environ;
 
@@ -28,9 +30,9 @@ namespace bridle {
 namespace {
 
 struct Flags {
-  std::string first, second;  // an action and a file, or a file
-  int workers = 0;            // 0: one per core
-  int threads = 0;            // of each; 0: the cores, shared
+  std::string file;
+  int workers = 0;  // 0: one per core
+  int threads = 0;  // of each; 0: the cores, shared
   bool retry = false;
   int worker_of = 0;
   std::string csv, json;
@@ -68,8 +70,13 @@ void print_group(const std::string& name, const std::vector<SweepEntry>& entries
     for (const auto& [key, value] : best->cells)
       if (key.find('.') != std::string::npos) settings += fmt::format("  {}={}", key, value);
   }
-  fmt::print("{:<28}{:>6} of {:<6}{:>10}{:>12}{:>12} {}\n", name, done, all, best ? cell(*best, "loss") : "",
-             best ? cell(*best, "log10_bound") : "", best ? cell(*best, "log10_paper_bound") : "", settings);
+  const auto number = [best](const char* key, std::string (*text)(double)) {
+    const auto value = best == nullptr ? std::nullopt : number_in(*best, key);
+    return value ? text(*value) : std::string();
+  };
+  const auto loss = [](double value) { return fmt::format("{:.4f}", value); };
+  fmt::print("{:<28}{:>6} of {:<6}{:>10}{:>12}{:>12} {}\n", name, done, all, number("loss", loss),
+             number("log10_bound", log_text), number("log10_paper_bound", log_text), settings);
 }
 
 void status(const Sweep& sweep) {
@@ -80,7 +87,7 @@ void status(const Sweep& sweep) {
              count(SweepStatus::running), count(SweepStatus::waiting));
   const int workers = static_cast<int>(std::max<int64_t>(1, count(SweepStatus::running)));
   if (const auto left = sweep_seconds_left(entries, workers); left && *left > 0.0)
-    fmt::print("time left with {} worker{}: {}\n", workers, workers == 1 ? "" : "s", clock_text(*left));
+    fmt::print("time left with {} worker{}: {}\n", workers, workers == 1 ? "" : "s", shown_time(*left));
   for (const SweepEntry& entry : entries) {
     if (entry.status == SweepStatus::running)
       fmt::print("  {}  step {} of {}\n", entry.key, entry.step, entry.steps);
@@ -110,8 +117,8 @@ pid_t start_worker(const Sweep& sweep, int threads) {
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!std::string_view(*entry).starts_with("OMP_NUM_THREADS=")) environment.emplace_back(*entry);
   environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-  std::vector<std::string> arguments = {"bridle", "sweep", sweep.file.string(), "--worker-of",
-                                        std::to_string(getpid())};
+  std::vector<std::string> arguments = {
+      "bridle", "sweep", "run", sweep.file.string(), "--worker-of", std::to_string(getpid())};
   const auto pointers = [](std::vector<std::string>& texts) {
     std::vector<char*> result;
     for (std::string& text : texts) result.push_back(text.data());
@@ -240,47 +247,70 @@ void work(const Flags& flags) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // a worker does not outlive its sweep: it saves and ends
   stop_on_signals(/*second_ends=*/false);
   if (getppid() != flags.worker_of) return;
-  SweepRecord(read_sweep(flags.first)).work({.commit = BRIDLE_COMMIT, .stop = &stop_requested});
+  SweepRecord(read_sweep(flags.file)).work({.commit = commit(), .stop = &stop_requested});
   if (stop_requested) end_by_signal();
 }
 
-void sweep_verb(const Flags& flags) {
+void run(const Flags& flags) {
   if (flags.worker_of != 0) return work(flags);
-  const bool has_action = flags.first == "status" || flags.first == "export";
-  const std::string& file = has_action ? flags.second : flags.first;
-  if (file.empty() || (!has_action && !flags.second.empty()))
-    throw UsageError("sweep", "it takes SWEEP.toml, status SWEEP.toml, or export SWEEP.toml");
-  if (flags.workers < 0 || flags.threads < 0)
-    throw UsageError("sweep", fmt::format("--workers {} --threads {}: neither can be negative", flags.workers,
-                                          flags.threads));
-  const Sweep sweep = read_sweep(file);
-  if (flags.first == "status") return status(sweep);
-  if (flags.first == "export") return export_results(sweep, flags);
-  supervise(sweep, flags);
+  if (flags.workers < 0)
+    throw UsageError("sweep run", fmt::format("--workers must be 0 or more, got {}", flags.workers));
+  if (flags.threads < 0)
+    throw UsageError("sweep run", fmt::format("--threads must be 0 or more, got {}", flags.threads));
+  supervise(read_sweep(flags.file), flags);
+}
+
+void add_file(CLI::App* verb, Flags& flags) {
+  verb->add_option("file", flags.file, "The sweep: a TOML file")->required()->type_name("SWEEP.toml");
+}
+
+void add_run(CLI::App* sweep, const std::shared_ptr<Flags>& flags) {
+  CLI::App* verb = sweep->add_subcommand("run", "Train what is left to do, with several workers");
+  verb->footer(
+      "A sweep that was stopped or killed goes on with the same command.\n"
+      "Examples:\n"
+      "  bridle sweep run experiments/shapes/search_shape.toml --workers 2\n"
+      "Exit codes: 0 nothing is left to do; 1 an error; 2 wrong usage; 130 SIGINT and 143 SIGTERM: runs are\n"
+      "left.");
+  add_file(verb, *flags);
+  verb->add_option("--workers", flags->workers, "Processes that train at the same time [one per core]")
+      ->type_name("N");
+  verb->add_option("--threads", flags->threads, "Threads of each [the cores, shared]")->type_name("N");
+  verb->add_flag("--retry", flags->retry, "Let failed runs try again");
+  verb->add_option("--worker-of", flags->worker_of, "One worker of this process")->group("");
+  verb->callback([flags] { run(*flags); });
+}
+
+void add_status(CLI::App* sweep, const std::shared_ptr<Flags>& flags) {
+  CLI::App* verb = sweep->add_subcommand("status", "How far it is, and the best run of every group");
+  verb->footer("Examples:\n  bridle sweep status experiments/shapes/search_shape.toml");
+  add_file(verb, *flags);
+  verb->callback([flags] { status(read_sweep(flags->file)); });
+}
+
+void add_export(CLI::App* sweep, const std::shared_ptr<Flags>& flags) {
+  CLI::App* verb = sweep->add_subcommand("export", "The results as CSV or JSON");
+  verb->footer("Examples:\n  bridle sweep export experiments/shapes/search_shape.toml --csv all.csv");
+  add_file(verb, *flags);
+  verb->add_option("--csv", flags->csv, "Write CSV to this file [standard output]")->type_name("FILE");
+  verb->add_option("--json", flags->json, "Write JSON to this file")->type_name("FILE");
+  verb->callback([flags] { export_results(read_sweep(flags->file), *flags); });
 }
 
 }  // namespace
 
 void add_sweep(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("sweep", "Train many models from one file, with several workers");
-  verb->footer(
+  CLI::App* sweep = app.add_subcommand("sweep", "Train many models from one file, with several workers");
+  sweep->footer(
       "Examples:\n"
-      "  bridle sweep experiments/shapes/search_shape.toml --workers 2\n"
+      "  bridle sweep run experiments/shapes/search_shape.toml --workers 2\n"
       "  bridle sweep status experiments/shapes/search_shape.toml\n"
-      "  bridle sweep export experiments/shapes/search_shape.toml --csv all.csv\n"
-      "A sweep that was stopped or killed goes on with the same command.\n"
-      "Exit codes: 0 nothing is left to do; 1 an error; 2 wrong usage; 130 SIGINT and 143 SIGTERM: runs are "
-      "left.");
-  auto flags = std::make_shared<Flags>();
-  verb->add_option("what", flags->first, "SWEEP.toml; or status or export, and SWEEP.toml")->required();
-  verb->add_option("file", flags->second, "SWEEP.toml, after status or export");
-  verb->add_option("--workers", flags->workers, "Processes that train at the same time [one per core]");
-  verb->add_option("--threads", flags->threads, "Threads of each [the cores, shared]");
-  verb->add_flag("--retry", flags->retry, "Let failed runs try again");
-  verb->add_option("--csv", flags->csv, "Where export writes CSV [standard output]");
-  verb->add_option("--json", flags->json, "Where export writes JSON");
-  verb->add_option("--worker-of", flags->worker_of, "One worker of this process")->group("");
-  verb->callback([flags] { sweep_verb(*flags); });
+      "  bridle sweep export experiments/shapes/search_shape.toml --csv all.csv");
+  sweep->require_subcommand(1);
+  const auto flags = std::make_shared<Flags>();
+  add_run(sweep, flags);
+  add_status(sweep, flags);
+  add_export(sweep, flags);
 }
 
 }  // namespace bridle

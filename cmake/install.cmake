@@ -1,6 +1,8 @@
 # An installed package: find_package(bridle), target bridle::bridle. tests/consumer proves that it works.
 include(CMakePackageConfigHelpers)
 install(TARGETS bridle EXPORT bridle_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# The program finds the library beside it, wherever both are installed.
+set_target_properties(bridle_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS bridle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/bridle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(PROGRAMS scripts/check_certificate.py DESTINATION ${CMAKE_INSTALL_DATADIR}/bridle)

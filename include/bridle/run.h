@@ -41,6 +41,7 @@ struct SampleOptions {
   std::string prompt = "\n";
   int64_t tokens = 300;
   double temperature = 0.8;  // 0: the likeliest token each time
+  int64_t top_k = 0;         // draws from so many of the likeliest tokens; 0: from all
   uint64_t seed = 0;
 };
 

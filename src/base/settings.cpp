@@ -14,15 +14,25 @@
 namespace bridle {
 namespace {
 
+std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+// The nearest key, in quotes; for one without a section all those whose last part is the nearest.
+std::vector<std::string> meant_keys(const Settings& settings, const std::string& key) {
+  const bool whole = key.find('.') != std::string::npos;
+  std::vector<std::string> known;
+  for (const Setting& setting : settings) known.push_back(whole ? setting.key : last_part(setting.key));
+  const std::string nearest = nearest_word(key, known);
+  std::vector<std::string> meant;
+  for (size_t i = 0; i < known.size(); ++i)
+    if (known[i] == nearest) meant.push_back("'" + settings[i].key + "'");
+  return meant;
+}
+
 const Setting& find(const Settings& settings, const std::string& key, const std::string& origin) {
-  std::vector<std::string> keys;
-  for (const Setting& setting : settings) {
+  for (const Setting& setting : settings)
     if (setting.key == key) return setting;
-    keys.push_back(setting.key);
-  }
-  const std::string meant = nearest_word(key, keys);
-  throw InputError("settings", fmt::format("{}: there is no key '{}'{}", origin, key,
-                                           meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+  throw InputError("settings", fmt::format("{}: there is no key '{}'; did you mean {}?", origin, key,
+                                           fmt::join(meant_keys(settings, key), " or ")));
 }
 
 const char* type_name(const Setting::Place& place) {
@@ -100,8 +110,8 @@ void store(const Settings& settings, const std::string& key, const toml::node& n
     if (const auto* list = std::get_if<ChoiceList>(&setting.place))
       throw InputError("settings", fmt::format("{}: {} must be a list of words of {}, got {}", origin, key,
                                                list->words(), text_of(node)));
-    throw InputError("settings", fmt::format("{}: {} = {} is not {}", origin, key, text_of(node),
-                                             type_name(setting.place)));
+    throw InputError("settings", fmt::format("{}: {} must be {}, got {}", origin, key,
+                                             type_name(setting.place), text_of(node)));
   }
   for (const Setting::Place& copy : setting.copies) std::visit(Store{node}, copy);
 }
@@ -176,7 +186,7 @@ void set_value(const Settings& settings, const std::string& assignment) {
   const size_t equals = assignment.find('=');
   const std::string origin = fmt::format("--set {}", assignment);
   if (equals == std::string::npos || equals == 0)
-    throw InputError("settings", fmt::format("{}: it takes section.key=value", origin));
+    throw InputError("settings", fmt::format("{}: it must be section.key=value", origin));
   const std::string key = assignment.substr(0, equals);
   const std::string value = assignment.substr(equals + 1);
   const Setting& setting = find(settings, key, origin);
@@ -187,7 +197,7 @@ void set_value(const Settings& settings, const std::string& assignment) {
   if (is_text && !is_switch && !value.starts_with('"') && !value.starts_with('\''))
     return store(settings, key, toml::value<std::string>(value), origin);
   if (value.find('\n') != std::string::npos)
-    throw InputError("settings", fmt::format("{}: a value is one line", origin));
+    throw InputError("settings", fmt::format("{}: a value must be one line", origin));
   store(settings, key, *parse_toml("value = " + value, "settings", origin).get("value"), origin);
 }
 

@@ -27,7 +27,7 @@ class Clip : public Constraint {
   Tensor project(const Task& task) override {
     const double floor = floor_ * task.unit;
     if (!(floor >= 0.0 && floor <= task.cap)) {
-      throw InputError(name(), fmt::format("floor is {}: it must lie between 0 and sigma_max {}", floor_,
+      throw InputError(name(), fmt::format("floor must be between 0 and sigma_max, got {} and {}", floor_,
                                            task.cap / task.unit));
     }
     return clip_by_sign(task.weight, floor, task.cap, products_);

@@ -17,7 +17,7 @@ class ClippedWeightDecay : public Constraint {
       : decay_(options.clip_decay), products_(options.product_dtype) {
     if (!(decay_ > 0.0 && decay_ <= 1.0)) {
       throw InputError("clipped_weight_decay",
-                       fmt::format("clip_decay is {}: it must lie in (0, 1]", decay_));
+                       fmt::format("clip_decay must be above 0 and at most 1, got {}", decay_));
     }
   }
   const char* name() const override { return "clipped_weight_decay"; }

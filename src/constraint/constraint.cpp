@@ -62,7 +62,7 @@ void Constraint::check(const Param& param, double sigma_max, const StepInfo& ste
     throw InputError(name(), fmt::format("{}: {}", param.name, message));
   };
   if (uses_cap() && !(sigma_max > 0.0 && std::isfinite(sigma_max))) {
-    refuse(fmt::format("sigma_max is {}: it must be positive and finite", sigma_max));
+    refuse(fmt::format("sigma_max must be positive and finite, got {}", sigma_max));
   }
   const bool step_makes_sense = step.learning_rate >= 0.0 && std::isfinite(step.learning_rate) &&
                                 step.decay >= 0.0 && std::isfinite(step.decay) && step.update_bound >= 0.0;

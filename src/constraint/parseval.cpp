@@ -19,7 +19,7 @@ class Parseval : public Constraint {
       : strength_(options.parseval_strength), products_(options.product_dtype) {
     if (!(strength_ > 0.0 && strength_ <= 0.5)) {
       throw InputError("parseval",
-                       fmt::format("parseval_strength is {}: it must lie in (0, 0.5]", strength_));
+                       fmt::format("parseval_strength must be above 0 and at most 0.5, got {}", strength_));
     }
   }
   const char* name() const override { return "parseval"; }

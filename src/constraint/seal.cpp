@@ -13,8 +13,8 @@ namespace {
 
 void require_cap(const Param& param, double sigma_max) {
   if (sigma_max > 0.0 && std::isfinite(sigma_max)) return;
-  throw InputError(
-      "seal", fmt::format("sigma_max is {} for {}: it must be positive and finite", sigma_max, param.name));
+  throw InputError("seal",
+                   fmt::format("sigma_max of {} must be positive and finite, got {}", param.name, sigma_max));
 }
 
 // The unit is a root of a quotient, each good to half a unit in the last place.

@@ -21,7 +21,7 @@ const char* word(Protocol protocol) {
 Evaluation::Evaluation(std::shared_ptr<const Source> source, const EvaluationOptions& options)
     : source_(std::move(source)), options_(options) {
   if (options.batch_size < 1)
-    throw InputError("evaluation", fmt::format("batch_size = {}; it must be at least 1", options.batch_size));
+    throw InputError("evaluation", fmt::format("batch_size must be at least 1, got {}", options.batch_size));
   const bool whole = options.protocol == Protocol::whole;
   examples_ = whole ? (source_->size() - 1) / source_->stride() + 1
                     : std::min(source_->size(), options.batch_size * options.iterations);
@@ -31,7 +31,7 @@ Evaluation::Evaluation(std::shared_ptr<const Source> source, const EvaluationOpt
   const bool cut = whole && options.targets > 0 && wanted < examples_;
   if (cut) examples_ = wanted;
   if (examples_ < 1)
-    throw InputError("evaluation", fmt::format("iterations = {}; it must be at least 1", options.iterations));
+    throw InputError("evaluation", fmt::format("iterations must be at least 1, got {}", options.iterations));
   batches_ = (examples_ + options.batch_size - 1) / options.batch_size;
   if (whole && !cut && source_->remainder()) ++batches_;
 }

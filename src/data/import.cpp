@@ -56,8 +56,8 @@ void check_disjoint(const std::vector<DataFile>& train, const std::vector<DataFi
 DataSet import_text(const std::string& name, const TextImport& options, const Listener& listener) {
   const BuildOptions build = own_set(name, options.replace, listener);
   if (options.shard_tokens < 1 || options.shard_tokens > INT32_MAX)
-    throw InputError("data import", fmt::format("shard_tokens = {}; a shard's header counts to {}",
-                                                options.shard_tokens, INT32_MAX));
+    throw InputError("data import", fmt::format("shard_tokens must be from 1 to {}, got {}", INT32_MAX,
+                                                options.shard_tokens));
   MappedFile(options.text);  // before a tokenizer is fetched for nothing
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(options.tokenizer, listener);
   return build_data_set(build, [&](const std::filesystem::path& folder, const std::filesystem::path&) {
@@ -72,8 +72,10 @@ DataSet import_text(const std::string& name, const TextImport& options, const Li
 DataSet import_tokens(const std::string& name, const TokenImport& options) {
   const BuildOptions build = own_set(name, options.replace, {});
   if (options.vocabulary_size < 1 || options.vocabulary_size > 65536)
-    throw InputError("data import", fmt::format("vocabulary_size = {}; uint16 tokens allow 1 … 65536",
-                                                options.vocabulary_size));
+    throw InputError("data import",
+                     fmt::format("vocabulary_size must be from 1 to 65536, which uint16 tokens "
+                                 "allow, got {}",
+                                 options.vocabulary_size));
   const TokenFormat format = options.raw ? TokenFormat::raw : TokenFormat::shard;
   const std::vector<DataFile> train = counted(name, options.train, format);
   const std::vector<DataFile> validation = counted(name, options.validation, format);

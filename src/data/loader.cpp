@@ -125,7 +125,7 @@ class Loader::Ahead {
 Loader::Loader(std::shared_ptr<const Source> source, const LoaderOptions& options)
     : source_(std::move(source)), options_(options) {
   if (options.batch_size < 1)
-    throw InputError("loader", fmt::format("batch_size = {}; it must be at least 1", options.batch_size));
+    throw InputError("loader", fmt::format("batch_size must be at least 1, got {}", options.batch_size));
   if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
     throw InputError("loader",
                      fmt::format("rank {} of {} ranks; ranks count from 0", options.rank, options.ranks));

@@ -25,7 +25,7 @@ TokenSource::TokenSource(std::shared_ptr<const TokenFiles> files, int64_t begin,
                          int64_t sequence_length)
     : files_(std::move(files)), begin_(begin), end_(end), sequence_length_(sequence_length) {
   if (sequence_length < 1)
-    throw InputError("data", fmt::format("sequence_length = {}; it must be at least 1", sequence_length));
+    throw InputError("data", fmt::format("sequence_length must be at least 1, got {}", sequence_length));
   if (size() < 1) {
     throw InputError(
         "data",

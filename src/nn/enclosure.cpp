@@ -177,12 +177,17 @@ const ProductNorms& ErrorWalk::norms(const Param& weight, int64_t blocks) {
   const at::Tensor values = exact(weight.tensor);
   ProductNorms result{.spectral = spectral_bounds(in_blocks(values), weight.name),
                       .frobenius = raised(in_blocks(values).square().sum({1, 2}).sqrt())};
+  std::map<at::ScalarType, at::Tensor> by_type;  // a precision serves several cases
   std::vector<at::Tensor> rounded;
   for (const ProgramCase& own : cases_) {
-    const at::Tensor change = exact(weight.tensor.detach().to(own.arithmetic.dtype)).sub(values);
-    const bool none = change.eq(0.0).all().item<bool>(), finite = change.isfinite().all().item<bool>();
-    rounded.push_back(none || !finite ? at::full({blocks}, none ? 0.0 : kInfinity, at::kDouble)
-                                      : spectral_bounds(in_blocks(change), weight.name));
+    at::Tensor& of_type = by_type[own.arithmetic.dtype];
+    if (!of_type.defined()) {
+      const at::Tensor change = exact(weight.tensor.detach().to(own.arithmetic.dtype)).sub(values);
+      const bool none = change.eq(0.0).all().item<bool>(), finite = change.isfinite().all().item<bool>();
+      of_type = none || !finite ? at::full({blocks}, none ? 0.0 : kInfinity, at::kDouble)
+                                : spectral_bounds(in_blocks(change), weight.name);
+    }
+    rounded.push_back(of_type);
   }
   result.rounded = at::stack(rounded);
   return norms_[key] = result;

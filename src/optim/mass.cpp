@@ -67,8 +67,8 @@ Sensitivity sensitivity_of(ResidualSensitivity choice) {
 void check(const Param& param) {
   if (group_of(param.role) == Group::none) return;
   if (!(param.mass > 0.0 && std::isfinite(param.mass))) {
-    throw InputError("mass",
-                     fmt::format("{} has mass {}: it must be positive and finite", param.name, param.mass));
+    throw InputError(
+        "mass", fmt::format("the mass of {} must be positive and finite, got {}", param.name, param.mass));
   }
   if (param.attention_residuals_after < 0 || param.mlp_residuals_after < 0) {
     throw InputError(

@@ -156,9 +156,8 @@ Tensor Optimizer::update_(const Weight& weight, const Tensor& gradient, int64_t 
 std::vector<StepInfo> Optimizer::step_(std::span<const Tensor> gradients, double schedule_factor,
                                        int64_t step) {
   if (!(schedule_factor >= 0.0 && std::isfinite(schedule_factor)) || step < 0) {
-    throw InputError("optimizer",
-                     fmt::format("step {} with schedule factor {} cannot be: neither may be negative", step,
-                                 schedule_factor));
+    throw InputError("optimizer", fmt::format("step and schedule factor must be 0 or more, got {} and {}",
+                                              step, schedule_factor));
   }
   const at::NoGradGuard no_grad;
   gradient_norm_ = check_gradients(gradients);

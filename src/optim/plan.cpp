@@ -34,8 +34,11 @@ void check_ranges(const OptimizerOptions& options) {
         Range{"head_lr", options.head_lr, 0.0, infinity},
         Range{"gradient_clip", options.gradient_clip, 0.0, infinity}}) {
     if (range.value >= range.least && range.value < range.limit) continue;
-    throw InputError("optimizer", fmt::format("{} is {}: it must be at least {} and below {}", range.name,
-                                              range.value, range.least, range.limit));
+    const std::string wanted = range.limit < infinity
+                                   ? fmt::format("at least {} and below {}", range.least, range.limit)
+                               : range.least > 0.0 ? "positive and finite"
+                                                   : "0 or more and finite";
+    throw InputError("optimizer", fmt::format("{} must be {}, got {}", range.name, wanted, range.value));
   }
 }
 
@@ -116,10 +119,11 @@ void check_options(const OptimizerOptions& options) {
   check_ranges(options);
   if (options.momentum_warmup_steps < 0 ||
       (options.momentum_start > 0.0) != (options.momentum_warmup_steps > 0)) {
-    throw InputError("optimizer",
-                     fmt::format("momentum_start is {} and momentum_warmup_steps {}: momentum is warmed up "
-                                 "with both, or with neither",
-                                 options.momentum_start, options.momentum_warmup_steps));
+    throw InputError(
+        "optimizer",
+        fmt::format("momentum_start and momentum_warmup_steps must both be positive, or both 0; got "
+                    "{} and {}",
+                    options.momentum_start, options.momentum_warmup_steps));
   }
   if (options.product_dtype && !is_supported(*options.product_dtype)) {
     throw InputError("optimizer", fmt::format("product_dtype must be float32, bfloat16 or float64, got {}",

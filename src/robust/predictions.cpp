@@ -1,5 +1,6 @@
 #include "bridle/predictions.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cdist.h>
@@ -12,7 +13,9 @@
 #include <limits>
 
 #include "bridle/error.h"
+#include "data/batch_parts.h"
 #include "kernels/exact_arithmetic.h"
+#include "kernels/team.h"
 #include "nn/cpu_model.h"
 #include "nn/enclosure.h"
 
@@ -164,37 +167,25 @@ class Certifier {
     tally_ = Tally(names, epsilons_);
   }
 
+  // Windows go apart to threads: an operation of one window is too small to share. Each part has its own walk with the norms that
+  // the first has measured, and results are counted in the order of the data.
   void add(const Batch& batch) {
-    Pass pass{.dtype = at::kDouble};
-    const at::Tensor embedded = model_.embed(batch.inputs, pass);
-    walk_.begins = pass.begins;
-    const LogitEnclosure all = model_.enclose(embedded, walk_);
-    const at::Tensor logits = all.logits.reshape({-1, all.logits.size(-1)});
-    const auto flat = [](const at::Tensor& t) { return t.reshape({t.size(0), -1}); };  // [K, N]
-    const at::Tensor reach = flat(all.reach), input = flat(all.input_error), head = flat(all.own_error);
-    const at::Tensor predicted = logits.argmax(1);
-    const at::Tensor is_right = predicted.eq(batch.targets.reshape({-1}));
-    const at::Tensor distances = rows_.from(predicted);
-    // Each difference of two logits is rounded once more here.
-    const at::Tensor subtraction = logits.abs().amax(1).mul(0x1p-50);
-    const auto count = static_cast<int64_t>(epsilons_.size());
-    // Whether margins survive what the head's input moves, at ε and by the errors of the float64 pass and of the program.
-    const auto holds = [&](int64_t of_case, const at::Tensor& input_off, const at::Tensor& head_off) {
-      const at::Tensor moved = raised(reach[of_case].add(input[0]).add(input_off));
-      const at::Tensor lost = raised(head[0].add(head_off).mul(2.0).add(subtraction));
-      return margin_left(logits, predicted, distances, moved).gt(lost);
-    };
-    for (size_t f = 0; f <= programs_.size(); ++f) {  // 0: the exact network
-      std::vector<at::Tensor> stands;
-      for (int64_t e = 0; e < count; ++e) {
-        const int64_t of_case = 1 + e + (f == 0 ? 0 : (static_cast<int64_t>(f) - 1) * count);
-        const at::Tensor none = at::zeros_like(subtraction);
-        stands.push_back(holds(of_case, f == 0 ? none : input[of_case], f == 0 ? none : head[of_case]));
-      }
-      tally_.add(f, at::stack(stands), is_right);
+    const int64_t count = std::max<int64_t>(16, at::get_num_threads());
+    const std::vector<Batch> parts = batch_parts(batch, count);
+    std::vector<Judged> judged(parts.size());
+    size_t first = 0;
+    if (!has_norms_) judged[first++] = judge(parts.front(), walk_);
+    has_norms_ = true;
+    each_apart(std::vector<int64_t>(parts.size() - first, 1), [&](size_t i) {
+      const ExactArithmetic arithmetic;
+      ErrorWalk own = walk_;
+      judged[first + i] = judge(parts[first + i], own);
+    });
+    for (const Judged& part : judged) {
+      for (size_t f = 0; f < part.stands.size(); ++f) tally_.add(f, part.stands[f], part.is_right);
+      predicted_.push_back(part.predicted);
+      right_ += part.is_right.sum().item<double>();
     }
-    predicted_.push_back(predicted);
-    right_ += is_right.sum().item<double>();
   }
 
   CertifiedPredictions result(const std::string& norm) {
@@ -206,11 +197,49 @@ class Certifier {
   }
 
  private:
+  // Of one part of a batch: predictions, whether they are right, and of every function whether they stand, [ε, N].
+  struct Judged {
+    at::Tensor predicted, is_right;
+    std::vector<at::Tensor> stands;
+  };
+
+  Judged judge(const Batch& batch, ErrorWalk& walk) const {
+    Pass pass{.dtype = at::kDouble};
+    const at::Tensor embedded = model_.embed(batch.inputs, pass);
+    walk.begins = pass.begins;
+    const LogitEnclosure all = model_.enclose(embedded, walk);
+    const at::Tensor logits = all.logits.reshape({-1, all.logits.size(-1)});
+    const auto flat = [](const at::Tensor& t) { return t.reshape({t.size(0), -1}); };  // [K, N]
+    const at::Tensor reach = flat(all.reach), input = flat(all.input_error), head = flat(all.own_error);
+    Judged judged{.predicted = logits.argmax(1), .is_right = {}, .stands = {}};
+    judged.is_right = judged.predicted.eq(batch.targets.reshape({-1}));
+    const at::Tensor distances = rows_.from(judged.predicted);
+    // Each difference of two logits is rounded once more here.
+    const at::Tensor subtraction = logits.abs().amax(1).mul(0x1p-50), none = at::zeros_like(subtraction);
+    const auto count = static_cast<int64_t>(epsilons_.size());
+    // Whether margins survive what the head's input moves, at ε and by the errors of the float64 pass and of the program.
+    const auto holds = [&](int64_t of_case, const at::Tensor& input_off, const at::Tensor& head_off) {
+      const at::Tensor moved = raised(reach[of_case].add(input[0]).add(input_off));
+      const at::Tensor lost = raised(head[0].add(head_off).mul(2.0).add(subtraction));
+      return margin_left(logits, judged.predicted, distances, moved).gt(lost);
+    };
+    for (size_t f = 0; f <= programs_.size(); ++f) {  // 0: the exact network
+      std::vector<at::Tensor> stands;
+      for (int64_t e = 0; e < count; ++e) {
+        const int64_t of_case = 1 + e + (f == 0 ? 0 : (static_cast<int64_t>(f) - 1) * count);
+        stands.push_back(holds(of_case, f == 0 ? none : input[of_case], f == 0 ? none : head[of_case]));
+      }
+      judged.stands.push_back(at::stack(stands));
+    }
+    return judged;
+  }
+
   const Model& model_;
   Rows rows_;
   std::vector<Arithmetic> programs_;
   std::vector<double> epsilons_;
   ErrorWalk walk_;
+  bool has_norms_ = false;  // walk_'s, of every weight
   Tally tally_;
   std::vector<at::Tensor> predicted_;
   double right_ = 0.0;

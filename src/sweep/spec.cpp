@@ -123,7 +123,7 @@ std::vector<std::string> Reader::tried(const toml::node& node, const std::string
   if (const toml::table* table = node.as_table()) return spaced(*table, key);
   const toml::array* list = node.as_array();
   if (list == nullptr || list->empty())
-    refuse(fmt::format("the grid's {} = {} is not a list of values", key, text_of(node)));
+    refuse(fmt::format("the grid's {} must be a list of values, got {}", key, text_of(node)));
   std::vector<std::string> values;
   for (const toml::node& entry : *list) values.push_back(text_of(entry));
   if (std::set<std::string>(values.begin(), values.end()).size() != values.size())
@@ -146,8 +146,8 @@ Group Reader::group(const toml::table& table, const Group& common, bool named) c
   if (group.take < 0) refuse(fmt::format("take must be 0, for all runs, or more, got {}", group.take));
   for (const char* key : {"set", "grid"}) {
     if (table.contains(key) && table.get_as<toml::table>(key) == nullptr)
-      refuse(fmt::format("{} = {} is no table: write [{}] and a line for each setting", key,
-                         text_of(*table.get(key)), key));
+      refuse(fmt::format("{} must be a table, [{}] and a line for each setting, got {}", key, key,
+                         text_of(*table.get(key))));
   }
   if (const toml::table* set = table.get_as<toml::table>("set")) {
     for (auto& [key, text] : fixed(*set, "[set]")) group.set[key] = text;

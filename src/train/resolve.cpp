@@ -26,7 +26,7 @@ double standardized_bound(const DataSet& data) {
 
 void check_at_least(const char* key, int64_t value, int64_t least) {
   if (value < least)
-    throw InputError("settings", fmt::format("{} = {}; it must be at least {}", key, value, least));
+    throw InputError("settings", fmt::format("{} must be at least {}, got {}", key, least, value));
 }
 
 void fit_(MlpOptions& model, const DataOptions& options, const DataSet& data) {
@@ -61,7 +61,7 @@ void fit_(TransformerOptions& model, const DataOptions& options, const DataSet& 
 }
 
 void check_range(const char* key, bool good, double value, const char* range) {
-  if (!good) throw InputError("settings", fmt::format("{} = {}; it {}", key, value, range));
+  if (!good) throw InputError("settings", fmt::format("{} must be {}, got {}", key, range, value));
 }
 
 // A budget constrains keys and values head by head unless told otherwise, and proves every step.
@@ -69,7 +69,7 @@ void resolve_constraint_(RunOptions& options) {
   ConstraintSettings& c = options.constraint;
   const bool budget = c.lipschitz != 0.0;
   check_range("constraint.lipschitz", c.lipschitz >= 0.0 && std::isfinite(c.lipschitz), c.lipschitz,
-              "is a positive number, or 0 for no budget");
+              "positive, or 0 for no budget");
   if (c.heads == HeadBlocks::automatic)
     c.heads = budget && c.formula == BoundFormula::sound ? HeadBlocks::kv : HeadBlocks::whole;
   if (budget && c.formula == BoundFormula::paper && c.heads != HeadBlocks::whole)
@@ -82,16 +82,15 @@ void resolve_constraint_(RunOptions& options) {
   const auto method =
       make_constraint(c.options);  // throws, naming the nearest, where there is no such method
   check_range("constraint.sigma_max", c.sigma_max > 0.0 && std::isfinite(c.sigma_max), c.sigma_max,
-              "must be positive");
+              "positive and finite");
   check_range("constraint.head_sigma_max", c.head_sigma_max >= 0.0 && std::isfinite(c.head_sigma_max),
-              c.head_sigma_max, "is positive, or 0 for sigma_max");
+              c.head_sigma_max, "positive, or 0 for sigma_max");
   check_range("constraint.coupling_room", c.coupling_room >= 1.0 && std::isfinite(c.coupling_room),
-              c.coupling_room, "must be at least 1: with less, caps would not be kept");
+              c.coupling_room, "at least 1: with less, caps would not be kept");
   constexpr int64_t most_rounds = 1'000'000;
   check_range("constraint.power_rounds", c.options.power_rounds >= 1 && c.options.power_rounds <= most_rounds,
-              static_cast<double>(c.options.power_rounds), "must be from 1 to 1000000");
-  check_range("constraint.embedding_cap", c.embedding_cap >= 0.0, c.embedding_cap,
-              "is positive, or 0 for none");
+              static_cast<double>(c.options.power_rounds), "from 1 to 1000000");
+  check_range("constraint.embedding_cap", c.embedding_cap >= 0.0, c.embedding_cap, "positive, or 0 for none");
   check_at_least("constraint.prove_every", c.prove_every, 1);
   if (options.optimizer.method != OptimizerMethod::muon && method->needs_update_bound())
     throw InputError("settings", fmt::format("constraint.method = '{}' needs updates of known norm, which "
@@ -109,21 +108,23 @@ void resolve_constraint_(RunOptions& options) {
 void check_data(const DataOptions& data, InputKind input) {
   const bool tokens = input == InputKind::tokens;
   check_range("data.token_noise", data.token_noise >= 0.0 && data.token_noise < 1.0, data.token_noise,
-              "is a share, at least 0 and below 1");
+              "at least 0 and below 1");
   if (!tokens && data.token_noise > 0.0)
-    throw InputError("settings",
-                     fmt::format("data.token_noise = {}; images have no tokens", data.token_noise));
+    throw InputError(
+        "settings",
+        fmt::format("data.token_noise must be 0 for images, which have no tokens; got {}", data.token_noise));
   check_range("data.shift", data.shift >= 0 && data.shift < 32, static_cast<double>(data.shift),
-              "is a number of pixels, from 0 to 31");
+              "from 0 to 31 pixels");
   if (tokens && (data.shift > 0 || data.mirror))
-    throw InputError("settings", "data.mirror and data.shift are for images; there are tokens here");
+    throw InputError("settings",
+                     "data.mirror must be false and data.shift 0 for tokens: they are for images");
 }
 
 void check_training(const TrainingOptions& training) {
   check_at_least("training.steps", training.steps, 1);
   check_at_least("training.accumulate", training.accumulate, 1);
   check_range("training.margin", training.margin >= 0.0 && std::isfinite(training.margin), training.margin,
-              "a number, 0 or more");
+              "0 or more");
   check_at_least("training.log_every", training.log_every, 1);
   check_at_least("training.evaluate_every", training.evaluate_every, 0);
   check_at_least("training.evaluate_tokens", training.evaluate_tokens, 0);

@@ -1,10 +1,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/log.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "bridle/error.h"
 #include "bridle/random.h"
@@ -14,9 +16,14 @@
 namespace bridle {
 namespace {
 
-// Draws from softmax(logits/temperature): the largest of logits/temperature plus Gumbel noise.
-Token draw(const at::Tensor& logits, const SampleOptions& options, int64_t index) {
-  if (options.temperature == 0.0) return static_cast<Token>(logits.argmax().item<int64_t>());
+// Draws from softmax(logits/temperature) over the top_k likeliest: the largest of logits/temperature plus Gumbel noise.
+Token draw(const at::Tensor& all, const SampleOptions& options, int64_t index) {
+  if (options.temperature == 0.0) return static_cast<Token>(all.argmax().item<int64_t>());
+  at::Tensor logits = all;
+  if (options.top_k > 0 && options.top_k < all.numel()) {
+    const auto [values, places] = all.topk(options.top_k);
+    logits = at::full_like(all, -std::numeric_limits<double>::infinity()).scatter(0, places, values);
+  }
   const at::Tensor uniform = random_uniform(
       logits.sizes(),
       {.seed = options.seed, .stream = Stream::sampling, .step = static_cast<uint64_t>(index)}, at::kDouble);
@@ -71,9 +78,13 @@ std::string sample(const Run& run, const SampleOptions& options,
 std::string sample(const Model& model, const Tokenizer& tokenizer, const SampleOptions& options,
                    const std::function<void(const std::string&)>& on_text) {
   if (!(options.temperature >= 0.0) || std::isinf(options.temperature))
-    throw InputError("sample", fmt::format("temperature = {}; it is 0 or more", options.temperature));
+    throw InputError("sample", fmt::format("temperature must be 0 or more, got {}", options.temperature));
+  if (options.top_k < 0)
+    throw InputError("sample", fmt::format("top_k must be 0 or more, got {}", options.top_k));
+  if (options.tokens < 0)
+    throw InputError("sample", fmt::format("tokens must be 0 or more, got {}", options.tokens));
   std::vector<Token> tokens = tokenizer.encode(options.prompt);
-  if (tokens.empty()) throw InputError("sample", "the prompt is empty; begin with at least one character");
+  if (tokens.empty()) throw InputError("sample", "the prompt must have at least one character, got none");
   const at::NoGradGuard no_gradients;
   Reader reader(model);
   std::string all;

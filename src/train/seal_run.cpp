@@ -1,5 +1,6 @@
 // Seals the model of a run, or of a bare folder, into another folder, and certifies it there.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 
@@ -43,12 +44,33 @@ std::shared_ptr<const Source> split_of(const Run& run, bool is_run, std::string&
   }
 }
 
+// All files, or nothing.
+void write_sealed(const Run& run, const CertifiedBound& bound, const fs::path& out) {
+  const fs::path place =
+      fs::absolute(out / "").lexically_normal().parent_path();  // without a slash at its end
+  const fs::path fresh =
+      place.parent_path() / fmt::format(".{}.{}.new", place.filename().string(), ::getpid());
+  make_folder(fresh);
+  try {
+    const ModelIdentity sealed = write_model(*run.model, fresh, certificate_metadata(bound));
+    write_certificate(fresh / "certificate.json", certificate_of(sealed, *run.model, bound));
+    for (const char* name : {"config.toml", "vocab.json", "merges.txt"})
+      if (fs::exists(run.folder / name)) fs::copy_file(run.folder / name, fresh / name);
+    publish(fresh, place);
+  } catch (const std::exception&) {
+    std::error_code ignored;
+    fs::remove_all(fresh, ignored);
+    throw;
+  }
+}
+
 }  // namespace
 
 SealResult seal_run(const fs::path& folder, const fs::path& out, std::optional<double> lipschitz) {
   const bool is_run = fs::exists(folder / "config.toml");
   if (fs::exists(out) && !(fs::is_directory(out) && fs::is_empty(out)))
-    throw InputError("seal", fmt::format("{} is there already; choose another folder", out.string()));
+    throw InputError("seal",
+                     fmt::format("--out must be missing or empty, and {} is there already", out.string()));
   const Run run = is_run ? open_run(folder) : bare_run(folder);
   ConstraintSettings settings = run.options.constraint;
   if (lipschitz && !(*lipschitz > 0.0 && std::isfinite(*lipschitz)))
@@ -83,11 +105,7 @@ SealResult seal_run(const fs::path& folder, const fs::path& out, std::optional<d
     result.bound = certify(*run.model);
   }
   if (split) result.loss_after = result.changed.empty() ? result.loss_before : loss_of(run, split);
-  make_folder(out);
-  const ModelIdentity sealed = write_model(*run.model, out, certificate_metadata(result.bound));
-  write_certificate(out / "certificate.json", certificate_of(sealed, *run.model, result.bound));
-  for (const char* name : {"config.toml", "vocab.json", "merges.txt"})
-    if (fs::exists(folder / name)) fs::copy_file(folder / name, out / name);
+  write_sealed(run, result.bound, out);
   return result;
 }
 

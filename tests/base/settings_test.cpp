@@ -169,16 +169,25 @@ TEST(Settings, RefuseWhatTheyDoNotKnow) {
   EXPECT_ERROR(read_toml(settings, "[b]\nrat = 1\n", "r.toml"), InputError,
                "r.toml: there is no key 'b.rat'; did you mean 'b.rate'?");
   EXPECT_ERROR(read_toml(settings, "[b]\nrate = \"1\"\n", "r.toml"), InputError,
-               "b.rate = '1' is not a number");
+               "b.rate must be a number, got '1'");
   EXPECT_ERROR(read_toml(settings, "[a]\ncount = 1.5\n", "r.toml"), InputError,
-               "a.count = 1.5 is not an integer");
-  EXPECT_ERROR(read_toml(settings, "[a]\nseed = -1\n", "r.toml"), InputError, "not a nonnegative integer");
+               "a.count must be an integer, got 1.5");
+  EXPECT_ERROR(read_toml(settings, "[a]\nseed = -1\n", "r.toml"), InputError,
+               "a.seed must be a nonnegative integer, got -1");
   EXPECT_ERROR(read_toml(settings, "[b]\nsizes = [1, \"x\"]\n", "r.toml"), InputError,
-               "not a list of integers");
+               "b.sizes must be a list of integers, got ");
   EXPECT_ERROR(read_toml(settings, "[a]\n\nflag = = 1\n", "r.toml"), InputError, "r.toml, line 3");
-  EXPECT_ERROR(set_value(settings, "b.rate"), InputError, "it takes section.key=value");
+  EXPECT_ERROR(set_value(settings, "b.rate"), InputError, "it must be section.key=value");
   EXPECT_ERROR(set_value(settings, "b.rate=fast"), InputError, "--set b.rate=fast");
   EXPECT_ERROR(set_value(settings, "b.rte=1"), InputError, "did you mean 'b.rate'?");
+  EXPECT_ERROR(set_value(settings, "rate=1"), InputError, "there is no key 'rate'; did you mean 'b.rate'?");
+  EXPECT_ERROR(set_value(settings, "cuont=1"), InputError, "did you mean 'a.count'?");
+}
+
+TEST(Settings, NameEveryKeyThatAWordWithoutItsSectionMayMean) {
+  int64_t first = 0, second = 0;
+  const Settings settings{{"a.method", &first, ""}, {"b.method", &second, ""}, {"b.other", &second, ""}};
+  EXPECT_ERROR(set_value(settings, "method=1"), InputError, "did you mean 'a.method' or 'b.method'?");
 }
 
 }  // namespace

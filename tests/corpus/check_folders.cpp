@@ -1,5 +1,5 @@
 // Checks certificates one after the other, for tests: reads a folder a line, prints the exit code that
-// `bridle certify --check FOLDER/certificate.json` would have, and a message.
+// `bridle check FOLDER/certificate.json` would have, and a message.
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 

@@ -42,7 +42,7 @@ TEST(ImportText, RefusesWhatItCannotDo) {
   EXPECT_ERROR(import_text("mine", {.text = data / "a.txt", .tokenizer = {.name = "gpt5"}}), InputError,
                "tokenizer 'gpt5'");
   EXPECT_ERROR(import_text("mine", {.text = data / "a.txt", .shard_tokens = 0}), InputError,
-               "shard_tokens = 0");
+               "shard_tokens must be from 1 to 2147483647, got 0");
   EXPECT_ERROR(import_text("a/b", {.text = data / "a.txt"}), InputError, "cannot be a data set's name");
 }
 
@@ -63,7 +63,7 @@ TEST(ImportTokens, RemembersWhereTheFilesAre) {
                "no file matches");
   EXPECT_ERROR(import_tokens("other", {.train = pattern, .raw = true}), InputError, "without --raw");
   EXPECT_ERROR(import_tokens("other", {.train = pattern, .vocabulary_size = 70000}), InputError,
-               "vocabulary_size = 70000");
+               "vocabulary_size must be from 1 to 65536");
 }
 
 TEST(ImportTokens, RefusesIdsBeyondTheVocabulary) {

@@ -161,7 +161,7 @@ TEST(Loader, HandsOnAnErrorInItsPlace) {
 
 TEST(Loader, RefusesOptionsThatMakeNoSense) {
   const auto source = text_of(1000, 10);
-  EXPECT_ERROR(Loader(source, {.batch_size = 0}), InputError, "batch_size = 0");
+  EXPECT_ERROR(Loader(source, {.batch_size = 0}), InputError, "batch_size must be at least 1, got 0");
   EXPECT_ERROR(Loader(source, {.batch_size = 5, .ranks = 2}), InputError, "not a multiple of the 2 ranks");
   EXPECT_ERROR(Loader(source, {.rank = 2, .ranks = 2}), InputError, "rank 2 of 2");
   EXPECT_ERROR(Loader(source, {}).seek(-1), InputError, "position -1");

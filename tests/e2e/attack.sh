@@ -12,9 +12,9 @@ cd "$work"
 recipe=$here/../../recipes/cifar_mlp_robust_soft_cap.toml
 "$bridle" train "$recipe" --set training.steps=40 --out run >/dev/null 2>&1
 few=(--images 60 --steps 5 --restarts 2 --queries 10)
-expect 0 "under attack" "$bridle" attack run --epsilon 0.1,0.5,2 "${few[@]}"
+expect 0 "under attack" "$bridle" attack run --eps 0.1,0.5,2 "${few[@]}"
 [ -s run/attack.json ] && [ -s run/attack.png ] || fail "attack.json or attack.png is missing"
-"$bridle" attack run --epsilon 0.1,0.5,2 "${few[@]}" --json --out again >printed.json 2>/dev/null
+"$bridle" attack run --eps 0.1,0.5,2 "${few[@]}" --json --out again >printed.json 2>/dev/null
 cmp run/attack.json again/attack.json && cmp run/attack.json printed.json || fail "the same attack gives something else"
 python3 - <<'P'
 import json
@@ -29,11 +29,11 @@ assert facts["points"][0]["certified_accuracy"] > 0, "nothing is certified"
 P
 
 expect 0 "Lipschitz bound" "$bridle" train "$recipe" --set training.steps=20 --set data.standardize=true --out standardised
-expect 0 "under attack" "$bridle" attack standardised --epsilon 0.5 "${few[@]}" --any-pixels
+expect 0 "under attack" "$bridle" attack standardised --eps 0.5 "${few[@]}" --any-pixels
 
 # A sweep says what is certified of every run.
 printf 'recipe = "%s"\nfolder = "sweep"\n[set]\n"training.steps" = 40\n' "$recipe" >sweep.toml
-expect 0 "1 done" "$bridle" sweep sweep.toml --workers 1
+expect 0 "1 done" "$bridle" sweep run sweep.toml --workers 1
 "$bridle" certify run --search 0 --predictions --epsilon 0.1411764705882353 --json >certified.json 2>/dev/null
 python3 - <<'P'
 import csv, json
@@ -44,12 +44,12 @@ assert shares["exact"] >= share >= shares["bfloat16"], shares
 assert abs(float(row["certified_accuracy"]) - share) < 1e-5 and share > 0, (row, share)
 P
 
-expect 1 "epsilon must be positive and above the one before it, got 0.2" "$bridle" attack run --epsilon 0.5,0.2
+expect 1 "epsilon must be positive and above the one before it, got 0.2" "$bridle" attack run --eps 0.5,0.2
 expect 1 "images must be at least 1, got 0" "$bridle" attack run --images 0
 touch file
-expect 1 "file" "$bridle" attack run --epsilon 0.5 "${few[@]}" --out file
+expect 1 "file" "$bridle" attack run --eps 0.5 "${few[@]}" --out file
 expect 1 "is not a folder" "$bridle" attack nowhere
 expect 2 "--no-such" "$bridle" attack run --no-such
 head -c 1000 run/model.safetensors >short && mv short run/model.safetensors
-expect 1 "model.safetensors" "$bridle" attack run --epsilon 0.5 "${few[@]}"
+expect 1 "model.safetensors" "$bridle" attack run --eps 0.5 "${few[@]}"
 echo "attack: all as expected"

@@ -40,7 +40,7 @@ P
 # A budget is kept, the run has its certificate, and certify adds what the search found.
 expect 0 "was kept and proved at every step" "$bridle" train recipe.toml --out run --lipschitz 10
 grep -q '"lipschitz":"' run/certificate.json && fail "a number is a text"
-expect 0 "valid" "$bridle" certify --check run/certificate.json
+expect 0 "valid" "$bridle" check run/certificate.json
 expect 0 "the most that a search found" "$bridle" certify run --search 2
 expect 0 "cannot change" "$bridle" certify run --search 0 --predictions --epsilon 0.001,0.01
 expect 0 "of any one of the first 4" "$bridle" certify run --search 0 --local 4 --radius 0.01
@@ -55,17 +55,18 @@ assert 0 < facts["observed_lipschitz"] <= facts["lipschitz"] <= 10, facts
 assert abs(sum(layer["share"] for layer in facts["layers"]) - 1) < 1e-9
 assert facts["domain_radius"] <= 1.0
 P
-for threads in 1 2; do OMP_NUM_THREADS=$threads expect 0 "valid" "$bridle" certify --check run/certificate.json; done
-BRIDLE_ISA=plain expect 0 "valid" "$bridle" certify --check run/certificate.json
+for threads in 1 2; do OMP_NUM_THREADS=$threads expect 0 "valid" "$bridle" check run/certificate.json; done
+BRIDLE_ISA=plain expect 0 "valid" "$bridle" check run/certificate.json
 expect 0 "valid" "$python" "$checker" run/certificate.json
 
 # A bare folder, written by someone else; sealed below a smaller bound.
 mkdir bare && cp run/config.json run/model.safetensors bare/
 expect 0 "Lipschitz bound" "$bridle" certify bare --search 0
 expect 0 "valid" "$python" "$checker" bare/certificate.json
-expect 1 "--lipschitz" "$bridle" certify bare --seal sealed
-expect 0 "sealed and certified" "$bridle" certify bare --seal sealed --lipschitz 3
-expect 0 "validation loss" "$bridle" certify run --seal sealed_run --lipschitz 3
+expect 1 "--lipschitz" "$bridle" seal bare --out sealed
+expect 0 "sealed and certified" "$bridle" seal bare --out sealed --lipschitz 3
+[ -z "$(find . -maxdepth 1 -name '.sealed*')" ] || fail "seal left what it wrote first"
+expect 0 "validation loss" "$bridle" seal run --out sealed_run --lipschitz 3
 expect 0 "valid" "$python" "$checker" sealed/certificate.json
 
 # Everything that can be changed, for a transformer and an MLP.
@@ -84,7 +85,7 @@ for folder, sizes, more in ("mlp", [12, 9, 7, 5], {}), ("sorting", [12, 8, 6, 5]
 P
 for folder in mlp sorting; do
   expect 0 "Lipschitz bound" "$bridle" certify $folder --search 2
-  expect 0 "valid" "$bridle" certify --check $folder/certificate.json
+  expect 0 "valid" "$bridle" check $folder/certificate.json
   expect 0 "valid" "$python" "$checker" $folder/certificate.json
 done
 for folder in run mlp; do
@@ -93,7 +94,7 @@ for folder in run mlp; do
   while read -r case code; do
     rm -rf tampered
     "$python" "$here/certificate_tampering.py" $folder tampered "$case"
-    for check in "$bridle certify --check" "$python $checker"; do
+    for check in "$bridle check" "$python $checker"; do
       got=0
       $check tampered/certificate.json >verdict 2>&1 || got=$?
       [ "$got" = "$code" ] || fail "$folder, $case: exit code $got instead of $code from $check: $(cat verdict)"
@@ -102,11 +103,24 @@ for folder in run mlp; do
 done
 
 # The user's mistakes, and what has no bound.
-expect 2 "name a run's folder" "$bridle" certify
+expect 2 "run is required" "$bridle" certify
+expect 2 "certificate is required" "$bridle" check
+expect 2 "--out is required" "$bridle" seal run
 expect 1 "is not a folder" "$bridle" certify nowhere
-expect 1 "none.json" "$bridle" certify --check none.json
+expect 1 "none.json" "$bridle" check none.json
 expect 2 "must be one of sound, paper, lipsformer" "$bridle" certify run --formula other
-expect 2 "goes with --seal" "$bridle" certify run --lipschitz 3
+expect 2 "--eps needs --predictions" "$bridle" certify run --eps 0.1
+expect 2 "--search must be 0 or more, got -1" "$bridle" certify run --search -1
+expect 1 "must be positive, got -3" "$bridle" seal run --out negative --lipschitz -3
+[ ! -e negative ] || fail "a seal that was refused left a folder"
+mkdir taken && touch taken/file
+expect 1 "must be missing or empty" "$bridle" seal run --out taken --lipschitz 3
+
+# A run in training is left alone: another process holds its lock.
+(exec 9>run/state/.lock; flock 9; expect 1 "run must not be in training" "$bridle" certify run --search 0
+  expect 0 "written to elsewhere.json" "$bridle" certify run --search 0 --out elsewhere.json
+  expect 0 "valid" "$bridle" check elsewhere.json --model run)
+expect 0 "written to run/certificate.json" "$bridle" certify run --search 0
 expect 1 "the radius must be 0 or more, got -1" "$bridle" certify run --radius -1
 mkdir far && cp mlp/config.json mlp/model.safetensors far/
 sed -i 's/"input_bound": 1.0/"input_bound": 1e308/' far/config.json

@@ -143,7 +143,8 @@ class Facts:
     def read_help(self, verb):
         text = self.ask(*verb, "--help")
         options, _, footer = text.partition("\nExamples:")
-        self.flags[verb] = set(re.findall(r"^\s+(?:-\w,\s*)?(--[\w-]+)", options, flags=re.M))
+        names = re.findall(r"^\s+((?:-\w,\s*)?--[\w-]+(?:,--[\w-]+)*)", options, flags=re.M)
+        self.flags[verb] = set(re.findall(r"--[\w-]+", " ".join(names)))
         listed = re.search(r"^subcommands:\n((?:  .*\n)+)", options + "\n", flags=re.M | re.I)
         self.subverbs[verb] = re.findall(r"^  (\w+)", listed[1], flags=re.M) if listed else []
         place = " ".join(("bridle", *verb, "--help"))
@@ -173,8 +174,6 @@ def faults_of(text, facts):
         is_value = before in ("--tokenizer", "--merges", "--as")
         if verb == ("data", "get") and not flag.startswith("-") and not is_value and word not in facts.data:
             faults.append(f"no data set '{word}'")
-    if verb == ("sweep",) and words and not re.match(r"status$|export$|-|.*\.toml$", words[0]):
-        faults.append(f"'sweep' takes status, export or a .toml, not '{words[0]}'")
     return faults
 
 
@@ -264,7 +263,7 @@ def reason_not_to_run(text, facts):
         return "it needs the network"
     if words[:2] == ["data", "import"] and facts.data.intersection(words[2:3]):
         return "it needs the real file"
-    if words[0] == "sweep" and words[1:2] not in (["status"], ["export"]):
+    if words[:2] == ["sweep", "run"]:
         return "it trains many models; only its status is asked for"
     return None
 
@@ -272,11 +271,16 @@ def reason_not_to_run(text, facts):
 def cut_down(words):
     """The same command, small: few steps, few weights, few attacks."""
     recipe = next((word for word in words if re.match(r"(recipes|experiments)/.*\.toml$", word)), None)
+    if not recipe and (named := [w for w in words[1:] if (ROOT / "recipes" / f"{w}.toml").exists()]):
+        recipe = f"recipes/{named[0]}.toml"
+    if words[0] == "train" and "--steps" in words:
+        place = words.index("--steps")
+        words = words[:place] + words[place + 2:]
     if recipe and words[0] in ("train", "bench"):
         kind = tomllib.loads((ROOT / recipe).read_text()).get("model", {}).get("kind", "transformer")
         steps = SHORT if words[0] == "train" else []
         words = [*words, *(part for setting in [*steps, *SMALL[kind]] for part in ("--set", setting))]
-    few = [] if "--check" in words else FEW.get(words[0], {}).items()
+    few = FEW.get(words[0], {}).items()
     return [*words, *(part for flag, value in few if flag not in words for part in (flag, value))]
 
 
@@ -320,8 +324,8 @@ def check_this_test(facts, folder):
                         "data fetch shakespeare": "no verb 'fetch'",
                         "eval runs/x --protocl paper": "no flag --protocl",
                         "train recipes/quickstart.toml --set training.step=5": "no key 'training.step'",
-                        "sweep experiments/shakespeare/none.toml": "none.toml does not exist",
-                        "sweep stats experiments/shakespeare/methods.toml": "not 'stats'",
+                        "sweep run experiments/shakespeare/none.toml": "none.toml does not exist",
+                        "sweep stats experiments/shakespeare/methods.toml": "no verb 'stats'",
                         "data get shakespear": "no data set 'shakespear'"}.items():
         faults = faults_of(text, facts)
         assert len(faults) == 1 and fault in faults[0], f"{text}: {faults}"
@@ -338,7 +342,7 @@ def check_this_test(facts, folder):
             "bridle eval a [--protocol paper]     bridle info a": ["eval a", "eval a --protocol paper", "info a"],
             "bridle data get a | b-c": ["data get a", "data get b-c"],
             "BRIDLE_DATA=/x build/release/bridle info --json | jq .a": ["info --json"],
-            "bridle sweep a.toml  # or one: bridle train b.toml": ["sweep a.toml", "train b.toml"],
+            "bridle sweep run a.toml  # or one: bridle train b.toml": ["sweep run a.toml", "train b.toml"],
             "the word bridle_cli and bridle::Param": []}.items():
         assert commands_in(line) == texts, f"{line}: {commands_in(line)}"
     fault = folder.run("eval runs/none")
@@ -371,8 +375,8 @@ class Test:
             fault = folder.run(command.text)
         else:
             self.parsed.append(f"{reason}: {command}")
-            if command.text.startswith("sweep "):
-                fault = folder.run("sweep status " + command.text.removeprefix("sweep "))
+            if command.text.startswith("sweep run "):
+                fault = folder.run("sweep status " + command.text.split()[2])
         if fault:
             self.faults.append(f"{command}: {fault}")
 

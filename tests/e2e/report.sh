@@ -51,7 +51,7 @@ hostile='<script>alert(1)<'
 "$bridle" train images.toml --out mlp >/dev/null 2>&1
 "$bridle" certify "$hostile" --search 1 --predictions >/dev/null 2>&1
 "$bridle" certify mlp --search 1 >/dev/null 2>&1
-"$bridle" attack mlp --images 16 --steps 4 --restarts 1 --queries 4 --epsilon 0.1,0.5,1 >/dev/null 2>&1
+"$bridle" attack mlp --images 16 --steps 4 --restarts 1 --queries 4 --eps 0.1,0.5,1 >/dev/null 2>&1
 "$bridle" sample "$hostile" --prompt 'the ' --tokens 30 --keep >/dev/null 2>&1
 python3 - <<'P'
 import json, pathlib
@@ -59,7 +59,7 @@ pathlib.Path("<script>alert(1)<").joinpath("samples.jsonl").open("a").write(json
     {"prompt": "../../etc/passwd ", "text": "</script><img src=x onerror=alert(2)>"}) + "\n")
 P
 printf 'recipe = "words.toml"\nfolder = "sweep"\n[set]\n"training.steps" = 4\n[grid]\n"training.seed" = [0, 1, 2]\n"constraint.sigma_max" = [1, 2]\n' >sweep.toml
-"$bridle" sweep sweep.toml --workers 2 >/dev/null 2>&1
+"$bridle" sweep run sweep.toml --workers 2 >/dev/null 2>&1
 
 expect 0 "written to page/index.html" "$bridle" report "$hostile" wide mlp sweep.toml --out page
 "$bridle" report wide --out page/one --json | python3 -c 'import json, os, sys; facts = json.load(sys.stdin); assert os.path.getsize(facts["page"]) == facts["bytes"]' ||

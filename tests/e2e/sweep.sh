@@ -6,7 +6,7 @@ set -euo pipefail
 bridle=$1
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)
-trap 'pkill -9 -f "sweep $work" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'pkill -9 -f "sweep run $work" 2>/dev/null || true; rm -rf "$work"' EXIT
 export BRIDLE_DATA=$work/data
 cd "$work"
 
@@ -39,25 +39,25 @@ expect 0 "6 runs: 0 done" "$bridle" sweep status "$work/sweep.toml"
 [ ! -e work ] || fail "looking at a sweep makes its folder"
 
 # The sweep dies with kill -9 while its workers are at it; a worker of the next one does.
-"$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >first.log 2>&1 &
+"$bridle" sweep run "$work/sweep.toml" --workers 2 --threads 1 >first.log 2>&1 &
 sweep=$!
 for _ in $(seq 100); do [ -d work/runs ] && break; sleep 0.1; done
 sleep 1
 kill -9 "$sweep"
 wait "$sweep" 2>/dev/null || true
-for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null || break; sleep 0.1; done
-pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && fail "workers outlive their sweep"
+for _ in $(seq 100); do pgrep -f "sweep run $work/sweep.toml --worker-of" >/dev/null || break; sleep 0.1; done
+pgrep -f "sweep run $work/sweep.toml --worker-of" >/dev/null && fail "workers outlive their sweep"
 # A signal ends the sweep with its own exit code: runs are left.
-"$bridle" sweep "$work/sweep.toml" --workers 1 --threads 1 >signal.log 2>&1 &
+"$bridle" sweep run "$work/sweep.toml" --workers 1 --threads 1 >signal.log 2>&1 &
 sweep=$!
-for _ in $(seq 100); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && break; sleep 0.1; done
+for _ in $(seq 100); do pgrep -f "sweep run $work/sweep.toml --worker-of" >/dev/null && break; sleep 0.1; done
 kill -TERM "$sweep"
 code=0; wait "$sweep" || code=$?
 [ "$code" = 143 ] || fail "exit code $code for a sweep that SIGTERM ended: $(cat signal.log)"
-"$bridle" sweep "$work/sweep.toml" --workers 2 --threads 1 >second.log 2>&1 &
+"$bridle" sweep run "$work/sweep.toml" --workers 2 --threads 1 >second.log 2>&1 &
 sweep=$!
-for _ in $(seq 200); do pgrep -f "sweep $work/sweep.toml --worker-of" >/dev/null && break; sleep 0.1; done
-pkill -9 -o -f "sweep $work/sweep.toml --worker-of" || fail "there was no worker to kill"
+for _ in $(seq 200); do pgrep -f "sweep run $work/sweep.toml --worker-of" >/dev/null && break; sleep 0.1; done
+pkill -9 -o -f "sweep run $work/sweep.toml --worker-of" || fail "there was no worker to kill"
 wait "$sweep" || fail "the sweep did not end well: $(cat second.log)"
 
 [ "$(grep -c ',done,' sweep.csv)" = 6 ] || fail "not six results: $(cat sweep.csv)"
@@ -78,7 +78,7 @@ P
 
 # Nothing left: the same command ends at once and changes nothing.
 cp sweep.csv before.csv
-"$bridle" sweep "$work/sweep.toml" >/dev/null 2>&1
+"$bridle" sweep run "$work/sweep.toml" >/dev/null 2>&1
 cmp sweep.csv before.csv || fail "a finished sweep changed its results"
 got=0
 "$bridle" sweep status 2>/dev/null || got=$?

@@ -101,7 +101,8 @@ TEST(LearningRateShares, RefusesMassesThatMakeNoSense) {
   const auto share_of = [](const Param& param, const MassOptions& options = {}) {
     return learning_rate_shares(std::span(&param, 1), options);
   };
-  EXPECT_ERROR(share_of({.name = "w", .mass = 0.0}), InputError, "w has mass 0");
+  EXPECT_ERROR(share_of({.name = "w", .mass = 0.0}), InputError,
+               "the mass of w must be positive and finite, got 0");
   EXPECT_THROW(share_of({.name = "w", .mass = INFINITY}), InputError);
   EXPECT_THROW(share_of({.name = "w", .mlp_residuals_after = -1}), InputError);
   EXPECT_THROW(share_of({.name = "w", .role = Role::key}, {.blocks_mass = -1.0}), InputError);

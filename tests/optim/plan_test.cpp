@@ -115,16 +115,18 @@ TEST(Plan, RefusesTensorsThatTheirRoleCannotHave) {
 }
 
 TEST(CheckOptions, NamesTheOptionThatIsOutOfRange) {
-  EXPECT_ERROR(check_options({.lr = -1.0}), InputError, "lr is -1");
-  EXPECT_ERROR(check_options({.lr = NAN}), InputError, "lr is nan");
+  EXPECT_ERROR(check_options({.lr = -1.0}), InputError, "lr must be 0 or more and finite, got -1");
+  EXPECT_ERROR(check_options({.lr = NAN}), InputError, "lr must be 0 or more and finite, got nan");
   EXPECT_ERROR(check_options({.weight_decay = INFINITY}), InputError, "weight_decay");
-  EXPECT_ERROR(check_options({.momentum = 1.0}), InputError, "momentum is 1");
+  EXPECT_ERROR(check_options({.momentum = 1.0}), InputError,
+               "momentum must be at least 0 and below 1, got 1");
   EXPECT_ERROR(check_options({.beta2 = 1.0}), InputError, "beta2");
   EXPECT_ERROR(check_options({.eps = 0.0}), InputError, "eps");
   EXPECT_ERROR(check_options({.inflation_limit = 0.0}), InputError, "inflation_limit");
   EXPECT_ERROR(check_options({.gradient_clip = -0.5}), InputError, "gradient_clip");
-  EXPECT_ERROR(check_options({.momentum_warmup_steps = 3}), InputError, "momentum_start is 0");
-  EXPECT_ERROR(check_options({.momentum_start = 0.5}), InputError, "momentum_warmup_steps 0");
+  EXPECT_ERROR(check_options({.momentum_warmup_steps = 3}), InputError,
+               "must both be positive, or both 0; got 0");
+  EXPECT_ERROR(check_options({.momentum_start = 0.5}), InputError, "got 0.5 and 0");
   EXPECT_ERROR(check_options({.momentum_start = 0.5, .momentum_warmup_steps = -1}), InputError, "momentum");
   EXPECT_ERROR(check_options({.product_dtype = at::kHalf}), InputError, "Half");
 }

@@ -1,5 +1,6 @@
 #include "bridle/predictions.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -105,6 +106,27 @@ TEST(CertifiedTokens, CountOnlyMarginsThatTheStretchCannotClose) {
         model->forward_from(x.add(step), pass).argmax(-1).eq(before).to(at::kDouble).mean().item<double>();
     EXPECT_GE(kept, shares[2].certified);
   }
+}
+
+// Windows go apart to threads, and come back in the order of the data.
+TEST(CertifiedPredictionsOf, ManyWindowsAreThoseOfEachAloneWhateverTheThreads) {
+  const auto model = test::random_model(test::small_transformer(), 0.3);
+  const at::Tensor tokens = random_integers({37, 8}, 7, {.seed = 3, .stream = Stream::test});
+  const PredictionOptions options{.epsilons = {0.0, 1e-3, 1e-2}, .order = {.batch_size = 20}};
+  const int before = at::get_num_threads();
+  for (const int threads : {1, 3}) {
+    at::set_num_threads(threads);
+    const auto all = certify_predictions(*model, test::labelled(*model, tokens), options);
+    EXPECT_EQ(all.targets, 37 * 8);
+    for (const int64_t i : {0, 1, 19, 20, 36}) {
+      const auto one = certify_predictions(*model, test::labelled(*model, tokens.narrow(0, i, 1)), options);
+      for (const CertifiedFunction& of : one.functions)
+        EXPECT_TRUE(all.of(of.function).stands.narrow(1, 8 * i, 8).equal(of.stands))
+            << of.function << " " << i;
+      EXPECT_TRUE(all.predicted.narrow(0, 8 * i, 8).equal(one.predicted));
+    }
+  }
+  at::set_num_threads(before);
 }
 
 const ChannelStatistics kHalved{.mean = {0.0, 0.0, 0.0}, .deviation = {0.5, 0.5, 0.5}};

@@ -83,10 +83,12 @@ TEST(Recipes, AreNotNeededForAModelOfAProgramsOwn) {
   EXPECT_EQ(complete.constraint.heads, HeadBlocks::kv);
   EXPECT_EQ(complete.constraint.prove_every, 1);
   options.data.token_noise = 0.5;
-  EXPECT_ERROR(resolved_for(options, InputKind::vectors), InputError, "data.token_noise = 0.5");
+  EXPECT_ERROR(resolved_for(options, InputKind::vectors), InputError,
+               "data.token_noise must be 0 for images");
   EXPECT_EQ(resolved_for(options, InputKind::tokens).data.token_noise, 0.5);
   options.training.steps = 0;
-  EXPECT_ERROR(resolved_for(options, InputKind::tokens), InputError, "training.steps = 0");
+  EXPECT_ERROR(resolved_for(options, InputKind::tokens), InputError,
+               "training.steps must be at least 1, got 0");
 }
 
 }  // namespace

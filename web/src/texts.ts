@@ -63,7 +63,7 @@ function certificateOf(run: Run, certificate: Certificate): HTMLElement {
     h("div", { class: "check", role: "group", "aria-label": `Check it yourself: ${run.name}` },
       h("h4", {}, "Check it yourself"),
       h("p", {}, "This page shows what the certificate states and proves nothing. These prove it again from the weights; the second shares no code with the first:"),
-      copied(`bridle certify --check ${file}`),
+      copied(`bridle check ${file}`),
       copied(`scripts/check_certificate.py ${file}`),
       h("p", {}, `The certificate is about the weights (${certificate.dtype}) with this SHA-256, which the next command prints again:`),
       h("p", {}, h("code", { class: "digest" }, certificate.sha256)),
