@@ -17,9 +17,9 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 // 'text' for all three shells; fish takes \' inside quotes, the others do not.
-std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
+std::string quoted(const std::string& text) { return fmt::format("'{}'", replaced(text, "'", "'\\''")); }
 std::string fish_quoted(const std::string& text) {
-  return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'";
+  return fmt::format("'{}'", replaced(replaced(text, "\\", "\\\\"), "'", "\\'"));
 }
 
 std::vector<std::string> flag_names(const Command& command) {
@@ -83,7 +83,7 @@ std::string bash_words(const Command& command, const std::string& path) {
 
 // ---- zsh
 
-std::string zsh_function(const Command& command) { return "_" + joined(command.path, "_"); }
+std::string zsh_function(const Command& command) { return fmt::format("_{}", joined(command.path, "_")); }
 
 std::string zsh_action(const CommandOption& option) {
   switch (option.kind) {

@@ -29,7 +29,7 @@ std::string italic(const std::string& text) { return "\\fI" + escaped(text) + "\
 
 std::string synopsis(const Command& command) {
   std::string text = ".B " + escaped(joined(command.path, " ")) + "\n";
-  text += command.verbs.empty() ? "[" + italic("OPTIONS") + "]" : italic("VERB") + " ...";
+  text += command.verbs.empty() ? fmt::format("[{}]", italic("OPTIONS")) : italic("VERB") + " ...";
   for (const CommandOption& option : command.options) {
     if (!option.positional) continue;
     const std::string name = italic(option.names.front());
@@ -48,7 +48,7 @@ std::string options(const Command& command) {
     std::string head;
     for (const std::string& name : option.names)
       head += (head.empty() ? "" : ", ") + (option.positional ? italic(name) : bold(name));
-    if (!option.positional && !option.type.empty()) head += " " + italic(option.type);
+    if (!option.positional && !option.type.empty()) head += fmt::format(" {}", italic(option.type));
     const bool shows_standard = !option.standard.empty() && option.kind != ValueKind::none;
     text += entry(head, option.about + (shows_standard ? " [" + option.standard + "]" : ""));
   }
