@@ -49,7 +49,7 @@ TEST(Constraint, RefusesACapThatIsNotPositive) {
     if (!constraint->uses_cap()) continue;
     for (const double cap : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
       const std::string message = message_of([&] { constraint->apply_(w, cap, kMuonStep); });
-      EXPECT_NE(message.find("it must be positive and finite"), std::string::npos) << name << " " << cap;
+      EXPECT_NE(message.find("must be positive and finite"), std::string::npos) << name << " " << cap;
     }
   }
 }
@@ -183,7 +183,9 @@ TEST(Constraint, EveryPairOfWeightAndProductTypesWorks) {
           make_constraint({.method = name})->apply_(plain, 1.0, kMuonStep);
           EXPECT_EQ(mixed.tensor.scalar_type(), weight);
           const bool narrow = weight == at::kBFloat16 || products == at::kBFloat16;
-          EXPECT_LT(test::largest_difference(mixed.tensor, plain.tensor), narrow ? 0.06 : 2e-5) << name;
+          // hard_cap takes another form where products are not in the weight's type; their excesses differ by half.
+          const double wide = name == "hard_cap" ? 6e-5 : 2e-5;
+          EXPECT_LT(test::largest_difference(mixed.tensor, plain.tensor), narrow ? 0.06 : wide) << name;
         }
       }
     }

@@ -72,7 +72,7 @@ TEST(Evaluation, RefusesOptionsThatMakeNoSense) {
   EXPECT_ERROR(Evaluation(text_of(100, 16), {.batch_size = 0}), InputError,
                "batch_size must be at least 1, got 0");
   EXPECT_ERROR(Evaluation(text_of(100, 16), {.protocol = Protocol::paper, .iterations = 0}), InputError,
-               "iterations = 0");
+               "iterations must be at least 1, got 0");
 }
 
 }  // namespace

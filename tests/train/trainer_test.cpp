@@ -165,7 +165,7 @@ TEST(Trainer, RefusesABudgetThatCannotBeKept) {
   EXPECT_ERROR(Trainer(options, data / "run"), InputError, "no cap to keep a budget with");
   options.constraint.options.method = "soft_cap";
   options.constraint.lipschitz = -1.0;
-  EXPECT_ERROR(Trainer(options, data / "run"), InputError, "a positive number");
+  EXPECT_ERROR(Trainer(options, data / "run"), InputError, "must be positive, or 0 for no budget, got -1");
   options.constraint.lipschitz = 1e-6;
   EXPECT_ERROR(
       Trainer(options, data / "run"), InputError,
@@ -370,7 +370,7 @@ TEST(Trainer, SaysWhatIsWrongWithARecipe) {
   refused([](RunOptions& o) { o.data.batch_size = 1'000'000'000; }, "lower data.batch_size");
   refused([](RunOptions& o) { o.model.transformer.hidden_size = 100'000; }, "lower model.hidden_size");
   refused([](RunOptions& o) { o.constraint.options.method = "soft_cup"; }, "soft_cap");
-  refused([](RunOptions& o) { o.training.steps = 0; }, "training.steps = 0");
+  refused([](RunOptions& o) { o.training.steps = 0; }, "training.steps must be at least 1, got 0");
   refused([](RunOptions& o) { o.data.sequence_length = 100000; }, "sequence_length = 100000 needs");
   refused([](RunOptions& o) { o.optimizer.method = OptimizerMethod::adamw; },
           "soft_cap");  // which needs updates of known norm
