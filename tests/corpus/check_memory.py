@@ -74,7 +74,7 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
         certificate = folder / CERTIFICATE
-        check, checker, certify = [bridle, "certify", "--check", certificate], [*PYTHON, certificate], [bridle,
+        check, checker, certify = [bridle, "check", certificate], [*PYTHON, certificate], [bridle,
                 "certify", folder]
         Folder(BASES["mlp_relu"]).write(folder)
         ordinary = {tuple(map(str, command)): run(command)[1] for command in (check, checker)}

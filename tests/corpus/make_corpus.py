@@ -342,7 +342,7 @@ def configurations():
             ("norm_after_other_tensors", 3, "transformer_centered", {"norm_after": True}),
             ("norm_before_other_tensors", 3, "transformer_norms_after", {"norm_after": False}),
             ("value_norm", 3, "transformer", {"value_norm": True}),
-            ("no_value_norm", 3, "transformer_norms_after", {"value_norm": False}),
+            ("no_value_norm", 0, "transformer_norms_after", {"value_norm": False}),
             ("branch_dropout", 0, "transformer", {"branch_dropout": 0.5}),
             ("branch_dropout_all", 3, "transformer", {"branch_dropout": 1}),
             ("branch_dropout_less_than_none", 3, "transformer", {"branch_dropout": -0.1})):

@@ -73,7 +73,7 @@ expect 0 "loss over steps" "$bridle" compare "$hostile" wide mlp
 case "$output" in *"constraint.sigma_max"*) ;; *) fail "compare does not say what differs: $output" ;; esac
 "$bridle" compare wide mlp --json | python3 -c 'import json, sys; facts = json.load(sys.stdin); assert "data.name" in facts["differing"] and facts["runs"][1]["outcome"]["step"] == 60' ||
   fail "compare --json is not the JSON it should be"
-expect 2 "two runs or more" "$bridle" compare wide
+expect 2 "runs must be two or more" "$bridle" compare wide
 expect 0 "share of log L" "$bridle" info wide
 case "$output" in *█*▁*) ;; *) fail "info shows no curve of the loss: $output" ;; esac
 

@@ -131,7 +131,7 @@ sed 's/sigma_max = 2.0/sigma_max = 2.5/' recipe.toml >changed.toml
 expect 1 "constraint.sigma_max = 2.5 instead of 2.0" "$bridle" train changed.toml --out whole --resume auto
 expect 1 "optimizer.lr = 0.1 instead of 0.5" "$bridle" train --resume whole --set optimizer.lr=0.1
 expect 0 "validation loss" "$bridle" train --resume whole --set optimizer.lr=0.5
-expect 2 "do not go together" "$bridle" train --resume whole --out other_place
+expect 2 "must come without --out" "$bridle" train --resume whole --out other_place
 
 # A checkpoint with one bit flipped is passed over, with a warning; the older one gives the same run.
 cp -r whole flipped

@@ -70,10 +70,14 @@ TEST(Recipes, AreRefusedWhereTheNanogptKeysMakeNoSense) {
     EXPECT_ERROR(resolved(options, text), InputError, what);
   };
   refused("training.grow_windows needs", [](RunOptions& o) { o.training.grow_windows = true; });
-  refused("training.evaluate_tokens must be at least 0, got -1", [](RunOptions& o) { o.training.evaluate_tokens = -1; });
-  refused("constraint.coupling_room must be at least 1", [](RunOptions& o) { o.constraint.coupling_room = 0.9; });
-  refused("constraint.power_rounds must be from 1 to 1000000, got 0", [](RunOptions& o) { o.constraint.options.power_rounds = 0; });
-  refused("constraint.head_sigma_max must be positive, or 0 for sigma_max, got -1", [](RunOptions& o) { o.constraint.head_sigma_max = -1.0; });
+  refused("training.evaluate_tokens must be at least 0, got -1",
+          [](RunOptions& o) { o.training.evaluate_tokens = -1; });
+  refused("constraint.coupling_room must be at least 1",
+          [](RunOptions& o) { o.constraint.coupling_room = 0.9; });
+  refused("constraint.power_rounds must be from 1 to 1000000, got 0",
+          [](RunOptions& o) { o.constraint.options.power_rounds = 0; });
+  refused("constraint.head_sigma_max must be positive, or 0 for sigma_max, got -1",
+          [](RunOptions& o) { o.constraint.head_sigma_max = -1.0; });
 }
 
 TEST(Recipes, AreNotNeededForAModelOfAProgramsOwn) {
