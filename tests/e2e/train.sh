@@ -170,7 +170,7 @@ expect 0 "parameters" "$bridle" info whole
 /usr/bin/python3 "$here/read_safetensors.py" whole/model.safetensors | grep -q lm_head.weight || fail "the weights cannot be read without Bridle"
 
 # Mistakes.
-expect 2 "name a recipe" "$bridle" train
+expect 2 "a recipe must be named" "$bridle" train
 expect 1 "did you mean 'training.steps'" "$bridle" train recipe.toml --set training.step=5
 expect 1 "holds a run already" "$bridle" train recipe.toml --out whole
 expect 1 "'nothing' is not in" "$bridle" train recipe.toml --set data.name=nothing --out n
