@@ -50,10 +50,12 @@ void print_layers(const Certificate& certificate) {
   for (size_t i = 0; i < layers.size(); ++i) {
     if (shares[i] < least || rows == kMostRows) continue;
     ++rows;
+    const double percent =
+        std::round(1000.0 * shares[i]) / 10.0 + 0.0;  // a small negative share is 0.0, not -0.0
     std::string bar;
     for (long block = std::lround(30.0 * std::clamp(shares[i], 0.0, 1.0)); block > 0; --block) bar += "█";
     fmt::print("{:<{}}{:>12}{:>12}{:>8.1f} % {}\n", layers[i].name, name, text_of(layers[i].activation),
-               text_of(layers[i].lipschitz), 100.0 * shares[i], bar);
+               text_of(layers[i].lipschitz), percent, bar);
   }
   if (rows < layers.size())
     fmt::print("and {} layers with smaller shares, which --json prints\n", layers.size() - rows);
