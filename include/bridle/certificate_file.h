@@ -1,4 +1,5 @@
-// certificate.json: a certified bound, and what it is about. docs/reference/certificate.md has the format and all that its check proves.
+// certificate.json: a certified bound, and what it is about. docs/reference/certificate.md has the format and all that its
+// check proves.
 //
 //   const CertifiedBound bound = certify(*model);
 //   const ModelIdentity written = write_model(*model, folder, certificate_metadata(bound));

@@ -51,7 +51,8 @@ struct CertifiedBound {
   UpperBound trunk = {};  // stretch up to the head's input; not part of the file
 };
 
-// From verified norms, computed on the CPU in float64, wherever the model is. Throws PromiseError where no bound can be established: NaN, infinity, LayerNorm without ε.
+// From verified norms, computed on the CPU in float64, wherever the model is. Throws PromiseError where no bound can be
+// established: NaN, infinity, LayerNorm without ε.
 CertifiedBound certify(const Model& model, double attack_radius = 0.0);
 
 // Proves every stated number again, from the weights, and walks the bound from them. Throws PromiseError, naming what

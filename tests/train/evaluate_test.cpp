@@ -7,15 +7,20 @@ namespace {
 
 using test::TemporaryData;
 
+TransformerOptions small_options(const DataSet& data) {
+  TransformerOptions options = test::small_run().model.transformer;
+  options.vocab_size = data.outputs;
+  options.max_position_embeddings = 32;
+  options.initialization = Initialization::normal;
+  return options;
+}
+
 TEST(Evaluate, DoesNotDependOnTheBatches) {
   const TemporaryData data;
   test::import_words(data, 5000);
   const DataSet words = open_data_set("words");
   const auto source = open_split(words, Split::validation, {.sequence_length = 32});
-  TransformerOptions options = test::small_run().model.transformer;
-  options.vocab_size = words.outputs;
-  options.max_position_embeddings = 32;
-  options.initialization = Initialization::normal;
+  const TransformerOptions options = small_options(words);
   const auto model = make_model(options, 1);
   const EvaluationResult one = evaluate(*model, source, {.order = {.batch_size = 1}, .statistics = true});
   const EvaluationResult many = evaluate(*model, source, {.order = {.batch_size = 7}});
@@ -32,10 +37,7 @@ TEST(Evaluate, SeesWhatWindowsHaveGrownTo) {
   test::import_words(data, 5000);
   const DataSet words = open_data_set("words");
   const auto source = open_split(words, Split::validation, {.sequence_length = 32});
-  TransformerOptions options = test::small_run().model.transformer;
-  options.vocab_size = words.outputs;
-  options.max_position_embeddings = 32;
-  options.initialization = Initialization::normal;
+  TransformerOptions options = small_options(words);
   options.attention_window = 1;
   const auto weights = make_model(options, 1);
   const auto with_window = [&](int64_t window, int64_t block) {
