@@ -109,6 +109,8 @@ InstructionSet instruction_set() {
   return chosen;
 }
 
+bool has_bfloat16_products() { return instruction_set() >= InstructionSet::avx512_bf16; }
+
 const char* instruction_set_name(InstructionSet set) {
   switch (set) {
     case InstructionSet::plain:

@@ -13,6 +13,9 @@ enum class InstructionSet { plain, avx2, avx512, avx512_bf16, amx };
 InstructionSet instruction_set();
 const char* instruction_set_name(InstructionSet set);
 
+// Whether it multiplies bfloat16 factors: avx512_bf16 or amx.
+bool has_bfloat16_products();
+
 // LibTorch reads the number of cores from files that some virtual machines lack, and then runs on one. Lets
 // it use all that this process may run on, unless OMP_NUM_THREADS says otherwise. For programs, not for
 // libraries.

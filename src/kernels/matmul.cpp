@@ -245,7 +245,7 @@ void advise_large_pages(const Tensor& out) {
     madvise(data + to_page, (out.nbytes() - to_page) / page * page, MADV_HUGEPAGE);
 }
 
-Tensor matmul_amx(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+Tensor matmul_packed(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   const Tensor left = with_unit_stride(a), right = with_unit_stride(b);
   const Tensor out = at::empty(result_shape(a, b), a.options().dtype(options.dtype));
   advise_large_pages(out);
@@ -289,9 +289,9 @@ Tensor matmul_bf16(const Tensor& a, const Tensor& b, const MatmulOptions& option
   check(a, b, options);
   const bool on_cpu = a.is_cpu() && b.is_cpu() && (!options.addend || options.addend->is_cpu());
   const bool empty = a.numel() == 0 || b.numel() == 0;
-  if (!on_cpu || empty || instruction_set() != InstructionSet::amx) return matmul_bf16_plain(a, b, options);
+  if (!on_cpu || empty || !has_bfloat16_products()) return matmul_bf16_plain(a, b, options);
   const at::NoGradGuard no_grad;
-  return matmul_amx(a, b, options);
+  return matmul_packed(a, b, options);
 }
 
 }  // namespace bridle

@@ -1,5 +1,5 @@
 // Matrix products of bfloat16 factors with float32 sums: scale·addend + factor·a·b.
-// On AMX where the processor has it; elsewhere, and on other devices, the plain twin.
+// In tiles where has_bfloat16_products(); elsewhere, and on other devices, the plain twin.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ struct MatmulOptions {
 };
 
 // [m, k]·[k, n] or batches [b, m, k]·[b, k, n], float32 or bfloat16, any strides; float32 factors are rounded
-// to bfloat16. Denormals may count as zero. Records no gradient. On AMX the order of a sum depends on k
+// to bfloat16. Denormals may count as zero. Records no gradient. In tiles the order of a sum depends on k
 // alone: neither threads, strides nor batches change a bit; and a·aᵀ, known by its memory, takes half the
 // work.
 at::Tensor matmul_bf16(const at::Tensor& a, const at::Tensor& b, const MatmulOptions& options = {});

@@ -1,8 +1,7 @@
-// The parts of a bfloat16 matrix product that run on AMX tiles, on raw memory: pack both factors into tiles,
-// multiply blocks of 32×32 results, write them. A tile holds 16 rows or columns × 32 along the sum, as 16×16
-// pairs of bfloat16: a left tile is [row][pair], a right tile [pair][column], so each is the transpose of the
-// other. Everything here requires instruction_set() == InstructionSet::amx, but `pack` only avx512_bf16. Denormal
-// factors and results count as zero.
+// The parts of a bfloat16 matrix product, on raw memory: pack both factors into tiles, multiply blocks of 32×32 results, write
+// them. A tile holds 16 rows or columns × 32 along the sum, as 16×16 pairs of bfloat16: a left tile is [row][pair], a right tile
+// [pair][column], so each is the transpose of the other. Everything here requires InstructionSet::avx512_bf16 or amx, whose tiles
+// then multiply. Denormal factors and results count as zero.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ enum class Side { left, right };
 // outside.
 void pack(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps, uint32_t* packed);
 
-// Tiles may be used by a thread only while it holds one of these.
+// AMX's tiles may be used by a thread only while it holds one of these.
 class TileScope {
  public:
   TileScope();
@@ -43,6 +42,11 @@ class TileScope {
 
 // sums = left·right, or sums += left·right; all 64-byte aligned.
 void multiply(const uint32_t* left, const uint32_t* right, int64_t steps, bool accumulate, float* sums);
+
+// What the above are on AMX.
+void configure_tiles();
+void release_tiles();
+void multiply_on_tiles(const uint32_t* left, const uint32_t* right, int64_t steps, bool accumulate, float* sums);
 
 void transpose(float* sums);
 

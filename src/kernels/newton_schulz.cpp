@@ -12,7 +12,7 @@
 
 #include "kernels/aligned_buffer.h"
 #include "kernels/cpu.h"
-#include "kernels/newton_schulz_amx.h"
+#include "kernels/newton_schulz_panel.h"
 #include "kernels/team.h"
 #include "kernels/tensor_factors.h"
 
@@ -25,6 +25,11 @@ namespace {
 constexpr int64_t kPanelBlocks = 8;                  // 256 columns whose share of A is added at once
 constexpr int64_t kSlotElements = int64_t{1} << 17;  // that make a task worth its part of A
 constexpr int64_t kMostSlots = 8;
+
+void apply_panel(const amx::PanelTask& task) {
+  if (instruction_set() == InstructionSet::amx) return amx::apply_panel_amx(task);
+  amx::apply_panel_avx512_bf16(task);
+}
 
 struct Workspace {
   AlignedBuffer<uint32_t> packed;
@@ -214,16 +219,16 @@ void Iteration::step(const NewtonSchulzStep& step, float scale) {
   make_factor(step, scale);
   const int64_t panel = lines_ * panel_blocks_ * kPairs;
   each_panel([&](int64_t first, int64_t count, int64_t slot, bool is_first, int member) {
-    amx::apply_panel({.p = p_,
-                      .lines = lines_,
-                      .a = step.a,
-                      .factor = scale,
-                      .old = columns(first),
-                      .x = next_ + (columns(first) - x_),
-                      .count = count,
-                      .left = left_ + member * panel,
-                      .right = right_ + member * panel,
-                      .stride = panel_blocks_ * kPairs});
+    apply_panel({.p = p_,
+                 .lines = lines_,
+                 .a = step.a,
+                 .factor = scale,
+                 .old = columns(first),
+                 .x = next_ + (columns(first) - x_),
+                 .count = count,
+                 .left = left_ + member * panel,
+                 .right = right_ + member * panel,
+                 .stride = panel_blocks_ * kPairs});
     add_gram(slot, is_first, count, member);
   });
   std::swap(x_, next_);
@@ -283,7 +288,7 @@ void Iteration::add_even(const EvenPolynomial& polynomial) {
 }  // namespace
 
 bool has_newton_schulz(const Tensor& matrix) {
-  return matrix.is_cpu() && instruction_set() == InstructionSet::amx &&
+  return matrix.is_cpu() && has_bfloat16_products() &&
          (matrix.scalar_type() == at::kFloat || matrix.scalar_type() == at::kBFloat16);
 }
 

@@ -1,5 +1,5 @@
-// Polynomials of a matrix's singular values with bfloat16 factors, float32 sums and A = XXᵀ (XᵀX for tall ones), on AMX. Between the
-// products X, A and the polynomial stay in the tiles' layout, and a core keeps its columns of X in its cache. The readable twin is
+// Polynomials of a matrix's singular values with bfloat16 factors, float32 sums and A = XXᵀ (XᵀX for tall ones). Between the
+// products X, A and the polynomial stay in the layout of tiles, and a core keeps its columns of X in its cache. The readable twin is
 // apply_polynomials with products in bfloat16 (linalg/polynomials.cpp). Results are the same bits on any number of threads.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace bridle {
 
-// Whether there are kernels for this matrix, or for those of this batch, here: on a CPU with AMX, float32 or bfloat16.
+// Whether there are kernels for this matrix, or for those of this batch, here: on a CPU with has_bfloat16_products(), float32 or bfloat16.
 bool has_newton_schulz(const at::Tensor& matrix);
 
 struct NewtonSchulzStep {

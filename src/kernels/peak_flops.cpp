@@ -72,7 +72,7 @@ struct PeakFlops::Core {
     const RandomKey key{.seed = number, .stream = Stream::test};
     a = random_normal({kSide, kSide}, key);
     product = at::empty({kSide, kSide});
-    if (instruction_set() == InstructionSet::amx) {
+    if (has_bfloat16_products()) {
       left = packed_factor(amx::Side::left, 2 * number);
       right = packed_factor(amx::Side::right, 2 * number + 1);
       return;
@@ -104,7 +104,7 @@ PeakFlops::~PeakFlops() = default;
 
 double PeakFlops::bfloat16() const {
   const double flop = 2.0 * kLines * kDepth * kLines;
-  if (instruction_set() == InstructionSet::amx)
+  if (has_bfloat16_products())
     return rate_of(cores_.size(), flop, [this](size_t core) { cores_[core]->multiply_tiles(); });
   return rate_of(cores_.size(), flop, [this](size_t core) {
     at::mm_out(cores_[core]->short_product, cores_[core]->wide, cores_[core]->tall);

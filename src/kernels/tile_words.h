@@ -1,4 +1,4 @@
-// Registers of 16 words, of two bfloat16 each, on their way into tiles. For files that are compiled for AMX only.
+// Registers of 16 words, of two bfloat16 each, on their way into tiles. For files that are compiled for AVX-512 only.
 #pragma once
 
 #include <cstdint>

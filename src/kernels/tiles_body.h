@@ -5,6 +5,9 @@
 
 #include "kernels/matmul_amx.h"
 #include "kernels/vectors.h"
+#if defined(__AVX512F__) && !defined(BRIDLE_STEP_FLOAT32)
+#include "kernels/tile_pack.h"
+#endif
 
 namespace bridle {
 namespace {
@@ -70,11 +73,13 @@ inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t st
   }
 }
 
-#elif defined(__AVX512BF16__)
+#elif defined(__AVX512F__)
 
 inline void pack_lines(const Factor& factor, Side side, int64_t line, int64_t start, int64_t steps,
                        uint32_t* packed) {
-  amx::pack(factor, side, line, start, steps, packed);
+  if (factor.element == Element::float32)
+    return amx::pack_from<float>(factor, side, line, start, steps, packed);
+  amx::pack_from<uint16_t>(factor, side, line, start, steps, packed);
 }
 
 #else
@@ -208,38 +213,22 @@ BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint
   }
 }
 
-#else
+#elif defined(__AVX512BF16__)
 
-constexpr int64_t kStripLines = 8, kHalfWords = kTilePairs;
+// Eight rows × 32 columns: the two terms of a pair, each times its own, in one instruction.
+constexpr int64_t kHalves = 2, kStripLines = 8, kHalfWords = kTilePairs;
 
-// total + the two terms of `a`, each times its own of `pairs`. Where there is an instruction for both, 16 sums fit in the registers.
-#if defined(__AVX512BF16__)
-constexpr int64_t kHalves = 2;
 BRIDLE_INLINE Floats add_terms(Floats total, uint32_t a, Words pairs) {
   const __m512i spread = _mm512_set1_epi32(static_cast<int32_t>(a));
   return reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(total),
                                                    reinterpret_cast<__m512bh>(spread),
                                                    reinterpret_cast<__m512bh>(pairs)));
 }
-#else
-constexpr int64_t kHalves = 1;
-BRIDLE_INLINE Floats add_terms(Floats total, uint32_t a, Words pairs) {
-  const uint32_t a_low = a << 16, a_high = a & 0xffff0000U;
-  float first, second;
-  std::memcpy(&first, &a_low, 4);
-  std::memcpy(&second, &a_high, 4);
-  const Floats low = reinterpret_cast<Floats>(pairs << 16);
-  const Floats high = reinterpret_cast<Floats>(pairs & 0xffff0000U);
-  return total + first * low + second * high;
-}
-#endif
 
-// Eight rows × 16 or 32 columns.
 BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint32_t* right, int64_t steps,
                                   bool accumulate, float* sums, int64_t stride) {
-  constexpr int64_t kRows = kStripLines;
-  Floats total[kRows][kHalves];
-  for (int64_t i = 0; i < kRows; ++i) {
+  Floats total[kStripLines][kHalves];
+  for (int64_t i = 0; i < kStripLines; ++i) {
     for (int64_t half = 0; half < kHalves; ++half)
       total[i][half] = accumulate ? load(sums + i * stride + 16 * half) : splat(0.0F);
   }
@@ -248,15 +237,95 @@ BRIDLE_INLINE void multiply_strip(const char* left, const Rows& rows, const uint
       Words b[kHalves];
       for (int64_t half = 0; half < kHalves; ++half)
         std::memcpy(&b[half], right + half * kTilePairs + 16 * pair, sizeof(Words));
-      for (int64_t i = 0; i < kRows; ++i) {
+      for (int64_t i = 0; i < kStripLines; ++i) {
         uint32_t a;
         std::memcpy(&a, left + i * rows.stride + 4 * pair, 4);
         for (int64_t half = 0; half < kHalves; ++half) total[i][half] = add_terms(total[i][half], a, b[half]);
       }
     }
   }
-  for (int64_t i = 0; i < kRows; ++i) {
+  for (int64_t i = 0; i < kStripLines; ++i) {
     for (int64_t half = 0; half < kHalves; ++half) store(sums + i * stride + 16 * half, total[i][half]);
+  }
+}
+
+#else
+
+// Without that instruction products are those of float32: the strip's rows are widened once for all columns, a pair of the right
+// factor once for all rows.
+#if defined(__AVX512F__)
+constexpr int64_t kHalves = 2, kStripLines = 8;
+#else
+constexpr int64_t kHalves = 1, kStripLines = 4;
+#endif
+constexpr int64_t kHalfWords = kTilePairs, kWideSteps = 8;
+struct WideStrip {
+  alignas(64) float terms[kStripLines][kWideSteps * kStep];
+};
+
+BRIDLE_INLINE void widen(const char* left, const Rows& rows, int64_t steps, WideStrip& wide) {
+  for (int64_t i = 0; i < kStripLines; ++i) {
+    for (int64_t step = 0; step < steps; ++step) {
+      const auto* from = reinterpret_cast<const uint16_t*>(left + i * rows.stride + step * rows.step);
+      store(wide.terms[i] + step * kStep, load(from));
+      store(wide.terms[i] + step * kStep + kLanes, load(from + kLanes));
+    }
+  }
+}
+
+BRIDLE_INLINE void multiply_wide(const WideStrip& left, const uint32_t* right, int64_t steps, bool accumulate,
+                                 float* sums, int64_t stride) {
+  Floats total[kStripLines][kHalves];
+  for (int64_t i = 0; i < kStripLines; ++i) {
+    for (int64_t half = 0; half < kHalves; ++half)
+      total[i][half] = accumulate ? load(sums + i * stride + 16 * half) : splat(0.0F);
+  }
+  for (int64_t step = 0; step < steps; ++step, right += kPairsPerStep) {
+    for (int64_t pair = 0; pair < kStep / 2; ++pair) {
+      Floats low[kHalves], high[kHalves];
+      for (int64_t half = 0; half < kHalves; ++half) {
+        Words pairs;
+        std::memcpy(&pairs, right + half * kTilePairs + 16 * pair, sizeof(Words));
+        low[half] = reinterpret_cast<Floats>(pairs << 16);
+        high[half] = reinterpret_cast<Floats>(pairs & 0xffff0000U);
+      }
+      const int64_t term = step * kStep + 2 * pair;
+      for (int64_t i = 0; i < kStripLines; ++i) {
+        for (int64_t half = 0; half < kHalves; ++half)
+          total[i][half] = total[i][half] + left.terms[i][term] * low[half];
+      }
+      for (int64_t i = 0; i < kStripLines; ++i) {
+        for (int64_t half = 0; half < kHalves; ++half)
+          total[i][half] = total[i][half] + left.terms[i][term + 1] * high[half];
+      }
+    }
+  }
+  for (int64_t i = 0; i < kStripLines; ++i) {
+    for (int64_t half = 0; half < kHalves; ++half) store(sums + i * stride + 16 * half, total[i][half]);
+  }
+}
+
+#endif
+
+#if defined(BRIDLE_STEP_FLOAT32) || defined(__AVX512BF16__)
+
+BRIDLE_INLINE void multiply_rows(const char* left, const Rows& rows, const uint32_t* right, int64_t steps,
+                                 bool accumulate, float* sums, int64_t stride) {
+  for (int64_t half = 0; half < 2; half += kHalves)
+    multiply_strip(left, rows, right + half * kHalfWords, steps, accumulate, sums + 16 * half, stride);
+}
+
+#else
+
+BRIDLE_INLINE void multiply_rows(const char* left, const Rows& rows, const uint32_t* right, int64_t steps,
+                                 bool accumulate, float* sums, int64_t stride) {
+  WideStrip wide;
+  for (int64_t done = 0; done < steps; done += kWideSteps) {
+    const int64_t count = steps - done < kWideSteps ? steps - done : kWideSteps;
+    widen(left + done * rows.step, rows, count, wide);
+    for (int64_t half = 0; half < 2; half += kHalves)
+      multiply_wide(wide, right + done * kPairsPerStep + half * kHalfWords, count, accumulate || done > 0,
+                    sums + 16 * half, stride);
   }
 }
 
@@ -268,9 +337,7 @@ inline void multiply_beside(const Rows& left, const uint32_t* right, int64_t ste
   for (int64_t step = 0; step < 4 * steps; ++step) meanwhile();
   for (int64_t row = 0; row < kBlock; row += kStripLines) {
     const char* data = static_cast<const char*>(left.data) + row / 16 * left.half + row % 16 * left.stride;
-    for (int64_t half = 0; half < 2; half += kHalves)
-      multiply_strip(data, left, right + half * kHalfWords, steps, accumulate,
-                     sums + row * stride + 16 * half, stride);
+    multiply_rows(data, left, right, steps, accumulate, sums + row * stride, stride);
   }
 }
 

@@ -105,10 +105,11 @@ Tensor apply_soft_cap_on_tiles(const Tensor& matrix, double b) {
   return out;
 }
 
-// In units of (short side)³. Small float32 products weigh more beside bfloat16 products on AMX.
+// In units of (short side)³. Small float32 products weigh more beside fast products of bfloat16.
 double cost(const ProductCounts& counts, double aspect, at::ScalarType products) {
-  const bool fast_bfloat16 = products == at::kBFloat16 && instruction_set() == InstructionSet::amx;
-  return counts.wide * aspect + counts.small * (counts.in_gram_space && fast_bfloat16 ? 6.0 : 1.0);
+  const bool fast_bfloat16 = products == at::kBFloat16 && has_bfloat16_products();
+  const double small = instruction_set() == InstructionSet::amx ? 6.0 : 2.0;
+  return counts.wide * aspect + counts.small * (counts.in_gram_space && fast_bfloat16 ? small : 1.0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The innermost part of newton_schulz.h: a panel of columns through one step. Requires instruction_set() == InstructionSet::amx and a
-// TileScope. Layouts are matmul_amx.h's.
+// The innermost part of newton_schulz.h: a panel of columns through one step, on either instruction set. Requires a TileScope. Layouts
+// are matmul_amx.h's.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ struct PanelTask {
   uint32_t *left, *right;  // x as both factors of xxᵀ, lines `stride` words apart
   int64_t stride;
 };
-void apply_panel(const PanelTask& task);
+void apply_panel_amx(const PanelTask& task);
+void apply_panel_avx512_bf16(const PanelTask& task);
 
 }  // namespace bridle::amx
