@@ -264,7 +264,7 @@ TRANSFORMER = {
     "attention_output_scale": (1 / 3, ANY),
     "hidden_act": ("gelu_tanh", ACTIVATIONS),
     "activation_divisor": (1.1289, POSITIVE),
-    "residual": ("convex", ("convex", "plain")),
+    "residual": ("convex", ("convex", "plain", "quadrature")),
     "attention_alpha": (0.0, ANY),
     "mlp_alpha": (0.0, ANY),
     "learned_alpha": ("none", ("none", "scalar", "vector")),
@@ -340,6 +340,8 @@ def check_transformer(o):
     need(all(layer < o.num_hidden_layers for layer in o.long_window_layers),
          "long_window_layers must be below num_hidden_layers")
     need(not o.norm_after or o.norm != "none", "norm_after needs a norm")
+    need(o.residual != "quadrature" or (o.mixing == "quadrature" and o.learned_alpha == "none"),
+         "residual = quadrature goes with mixing = quadrature and without a learned alpha")
     if o.mixing == "quadrature":
         need(o.hidden_size % 32 == o.memory_channels % 32 == 0, "sizes must be multiples of 32")
         need(o.norm == "none" and o.positions == "none" and not o.qk_norm and not o.value_norm
@@ -398,7 +400,11 @@ def block_tensors(o, block):
         yield from attention_tensors(o, f"{block}.self_attn")
         yield from alpha_tensors(o, f"{block}.attention")
     yield from linear_tensors(f"{block}.mlp.up_proj", o.intermediate_size, o.hidden_size, o.bias)
-    yield from linear_tensors(f"{block}.mlp.down_proj", o.hidden_size, o.intermediate_size, o.bias)
+    if o.residual == "quadrature":
+        yield f"{block}.mlp.coefficients", [2]
+        yield f"{block}.mlp.down_proj.weight", [o.hidden_size, o.hidden_size + o.intermediate_size]
+    else:
+        yield from linear_tensors(f"{block}.mlp.down_proj", o.hidden_size, o.intermediate_size, o.bias)
     yield from alpha_tensors(o, f"{block}.mlp")
     yield from norm_tensors(o, f"{block}.input_layernorm")
     yield from norm_tensors(o, f"{block}.post_attention_layernorm")

@@ -305,6 +305,15 @@ def mixing(o, facts, name, x):
     return Bound(gain * x.activation, gain * x.lipschitz)
 
 
+def quadrature_feed_forward(o, facts, name, x):
+    """Statement 15: the skip and f, whose vectors are made as long as tokens, add in quadrature."""
+    y = linear(facts, f"{name}.up_proj", x, o.bias)
+    y = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
+    gain = facts.one("norm", f"{name}.down_proj.weight") * facts.one("euclidean", f"{name}.coefficients")
+    rounded = 1 + Decimal(2) ** -50  # of the divisor
+    return Bound(*(gain * max(a, b * rounded) for a, b in zip(x, y)))
+
+
 # ---- The walk. Names of layers with their bounds, and the stretch to a single logit
 
 def walk_mlp(o, facts, domain):
@@ -337,12 +346,15 @@ def walk_transformer(o, facts, domain):
             y = residual(o, facts, f"{block}.attention", x, y)
             x = after(f"{block}.input_layernorm", y)
         layers.append((mixer, x))
-        y = before(f"{block}.post_attention_layernorm", x)
-        y = linear(facts, f"{block}.mlp.up_proj", y, o.bias)
-        y = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
-        y = linear(facts, f"{block}.mlp.down_proj", y, o.bias)
-        y = residual(o, facts, f"{block}.mlp", x, y)
-        x = after(f"{block}.post_attention_layernorm", y)
+        if o.residual == "quadrature":
+            x = quadrature_feed_forward(o, facts, f"{block}.mlp", x)
+        else:
+            y = before(f"{block}.post_attention_layernorm", x)
+            y = linear(facts, f"{block}.mlp.up_proj", y, o.bias)
+            y = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
+            y = linear(facts, f"{block}.mlp.down_proj", y, o.bias)
+            y = residual(o, facts, f"{block}.mlp", x, y)
+            x = after(f"{block}.post_attention_layernorm", y)
         layers.append((f"{block}.mlp", x))
     x = before("model.norm", x)
     x, logit = head(facts, "lm_head", x, output_scale(o, facts, "final_scale", o.final_scale))

@@ -219,6 +219,19 @@ RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string
   return y;
 }
 
+// The skip and f, whose vectors are made as long as tokens, through one matrix.
+RealVector quadrature_feed_forward(const TransformerOptions& o, const Weights& w, const std::string& name,
+                                   const RealVector& x) {
+  const RealVector& c = w.vector(name + ".coefficients");
+  RealVector active = w.linear(name + ".up_proj", x), z;
+  activate(o.activation, active);
+  const Real longer =
+      sqrt(Real(static_cast<double>(o.intermediate_size)) / Real(static_cast<double>(o.hidden_size)));
+  for (const Real& value : x) z.push_back(c[0] * value);
+  for (const Real& value : active) z.push_back(c[1] * value / (longer * Real(o.activation_divisor)));
+  return w.linear(name + ".down_proj", z);
+}
+
 // α has one entry, or one for each of x.
 RealVector mixed(const TransformerOptions& o, const RealVector& alpha, const RealVector& x,
                  const RealVector& branch) {
@@ -277,6 +290,10 @@ void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& 
       record(pass, name + ".self_attn", x);
     }
     for (RealVector& row : x) {
+      if (o.residual == ResidualKind::quadrature) {
+        row = quadrature_feed_forward(o, w, name + ".mlp", row);
+        continue;
+      }
       RealVector active = w.linear(name + ".mlp.up_proj", before(name + ".post_attention_layernorm", row));
       activate(o.activation, active);
       for (Real& value : active) value = value / Real(o.activation_divisor);

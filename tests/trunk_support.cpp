@@ -37,6 +37,24 @@ TransformerOptions random_shape(Dice& dice) {
           .attention_window = dice.one_of<int64_t>({0, 0, 3})};
 }
 
+// In a third of the networks the skip is a part of the feed-forward layer's last matrix.
+TransformerOptions random_trunk_shape(Dice& dice) {
+  TransformerOptions options = random_shape(dice);
+  if (dice.below(3) != 0) return options;
+  options.residual = ResidualKind::quadrature;
+  options.learned_alpha = LearnedAlpha::none;
+  return options;
+}
+
+// Of a feed-forward layer, which comes after the mixture of its block.
+at::Tensor last_weight(const Model& model, Role role, int64_t layer = 0) {
+  at::Tensor last;
+  for (const Param& param : model.params())
+    if (param.role == role && param.name.starts_with(fmt::format("model.layers.{}.", layer)))
+      last = param.tensor.detach();
+  return last;
+}
+
 at::Tensor weight(const Model& model, Role role, int64_t layer = 0) {
   for (const Param& param : model.params())
     if (param.role == role && param.name.starts_with(fmt::format("model.layers.{}.", layer)))
@@ -51,7 +69,7 @@ at::Tensor head_weight(const Model& model) {
 }
 
 std::unique_ptr<Model> random_trunk(bool trained, Dice& dice) {
-  TransformerOptions options = random_shape(dice);
+  TransformerOptions options = random_trunk_shape(dice);
   auto model = make_model(options, 1);
   const at::NoGradGuard no_gradients;
   for (const Param& param : model->params()) {
@@ -122,11 +140,36 @@ std::unique_ptr<Model> memory(Dice& dice) {
   return model;
 }
 
+// A block that passes on what it reads, and a feed-forward layer whose two parts are the same rotation.
+std::unique_ptr<Model> feed_forward(Dice& dice) {
+  TransformerOptions options = random_shape(dice);
+  options.memory_channels = 0;
+  options.residual = ResidualKind::quadrature;
+  options.activation = ActivationKind::abs;
+  options.intermediate_size = 2 * kSize;
+  options.bias = true;
+  auto model = built_trunk(options);
+  weight(*model, Role::mixing_weight)[0] = 1.0;
+  weight(*model, Role::mixing_output).narrow(1, 0, kSize).copy_(at::eye(kSize));
+  const at::Tensor turn = rotation(dice), m = last_weight(*model, Role::mixing_output);
+  const double skip = dice.between(0.3, 1.5), length = dice.between(1.0, 4.0);
+  weight(*model, Role::bias).fill_(1e3);  // every entry stays positive
+  for (int64_t copy = 0; copy < 2; ++copy) {
+    weight(*model, Role::mlp_up).narrow(0, copy * kSize, kSize).copy_(at::eye(kSize).mul(length));
+    m.narrow(1, (1 + copy) * kSize, kSize).copy_(turn.mul(std::sqrt(0.5)));
+  }
+  m.narrow(1, 0, kSize).copy_(turn);
+  last_weight(*model, Role::mixing_weight)[0] = skip;
+  last_weight(*model, Role::mixing_weight)[1] = skip * length;
+  return model;
+}
+
 std::unique_ptr<Model> of_kind(const std::string& kind, Dice& dice) {
   const at::NoGradGuard no_gradients;
   if (kind == "aligned") return aligned(dice);
   if (kind == "different_tokens") return different_tokens(dice);
   if (kind == "memory") return memory(dice);
+  if (kind == "feed_forward") return feed_forward(dice);
   return random_trunk(kind == "trained_like", dice);
 }
 
@@ -154,11 +197,24 @@ double mixing_stretch(const Model& model, int64_t layer, TrunkMistake mistake) {
   return matrix * mixture * std::max(1.0, rows);
 }
 
+double feed_forward_stretch(const Model& model, int64_t layer, TrunkMistake mistake) {
+  const at::Tensor m = last_weight(model, Role::mixing_output, layer),
+                   up = weight(model, Role::mlp_up, layer);
+  const at::Tensor c = last_weight(model, Role::mixing_weight, layer).to(at::kDouble);
+  double matrix = spectral_norm(m);
+  if (mistake == TrunkMistake::feed_forward_blocks)
+    matrix = std::max(spectral_norm(m.narrow(1, 0, kSize)), spectral_norm(m.narrow(1, kSize, up.size(0))));
+  const double longer = std::sqrt(static_cast<double>(up.size(0)) / static_cast<double>(kSize));
+  double branch = spectral_norm(up) / longer;
+  if (mistake == TrunkMistake::feed_forward_length) branch /= longer;
+  return matrix * c.norm().item<double>() * std::max(1.0, branch);
+}
+
 }  // namespace
 
 Network trunk_network(int number) {
-  constexpr const char* kinds[kTrunkKinds] = {"orthogonal", "trained_like", "aligned", "different_tokens",
-                                              "memory"};
+  constexpr const char* kinds[kTrunkKinds] = {"orthogonal",       "trained_like", "aligned",
+                                              "different_tokens", "memory",       "feed_forward"};
   Dice dice(number);
   Network result{.kind = kinds[number % kTrunkKinds]};
   result.model = of_kind(result.kind, dice);
@@ -174,6 +230,10 @@ double twin_bound(const Network& network, TrunkMistake mistake) {
   for (int64_t layer = 0; layer < options.num_hidden_layers; ++layer) {
     const at::Tensor learned = weight(model, Role::residual_weight, layer);
     const double alpha = learned.defined() ? learned.item<double>() : options.mlp_alpha;
+    if (options.residual == ResidualKind::quadrature) {
+      lipschitz *= mixing_stretch(model, layer, mistake) * feed_forward_stretch(model, layer, mistake);
+      continue;
+    }
     const double branch = spectral_norm(weight(model, Role::mlp_up, layer)) *
                           spectral_norm(weight(model, Role::mlp_down, layer));
     lipschitz *= mixing_stretch(model, layer, mistake) * (std::abs(1.0 - alpha) + std::abs(alpha) * branch);

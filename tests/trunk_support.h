@@ -8,17 +8,20 @@ namespace bridle::test {
 
 // Kinds take turns. Random weights: orthogonal, trained_like. Built so that the bound, or the part of it that a mistake leaves out,
 // is nearly reached: aligned (all blocks of M say the same, and every head reads the token itself), different_tokens (every head
-// reads another token and writes coordinates of its own), memory (every channel has its maximum at another token).
-constexpr int kTrunkKinds = 5;
+// reads another token and writes coordinates of its own), memory (every channel has its maximum at another token), feed_forward (its
+// skip and its branch say the same).
+constexpr int kTrunkKinds = 6;
 Network trunk_network(int number);
 
 enum class TrunkMistake {
   none,
-  block_norms,      // the largest norm of a block of M in the place of M's
-  no_coefficients,  // |c| left out
-  largest_weight,   // max|c| in the place of |c|
-  spectral_memory,  // the largest singular value of u in the place of its Frobenius norm
-  no_memory,        // the maximum taken to have stretch 1, whatever its rows
+  block_norms,          // the largest norm of a block of M in the place of M's
+  no_coefficients,      // |c| left out
+  largest_weight,       // max|c| in the place of |c|
+  spectral_memory,      // the largest singular value of u in the place of its Frobenius norm
+  no_memory,            // the maximum taken to have stretch 1, whatever its rows
+  feed_forward_blocks,  // residual = quadrature: the larger of the norms of M's two blocks
+  feed_forward_length,  // and what f gives not made as long as tokens: √(d/n) in its stretch forgotten
 };
 
 double twin_bound(const Network& network, TrunkMistake mistake);

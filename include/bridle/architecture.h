@@ -13,7 +13,8 @@ enum class InputKind { tokens, vectors };  // sequences of ids; vectors of numbe
 enum class ActivationKind { gelu, gelu_tanh, relu, maxmin, abs, relu_squared };  // gelu: by erf
 enum class NormLayer { none, tanh, rms_norm, layer_norm, center_norm };
 enum class MixingKind { attention, quadrature };  // how a token reads others: nn/attention.h, nn/mixing.h
-enum class ResidualKind { convex, plain };  // (1 − α)x + αf(x);  x + f(x), or x + αf(x) with a learned α
+// (1 − α)x + αf(x);  x + f(x), or x + αf(x) with a learned α;  the skip is a part of the branch's last matrix
+enum class ResidualKind { convex, plain, quadrature };
 enum class LearnedAlpha {
   none,
   scalar,

@@ -22,7 +22,7 @@ std::vector<at::Tensor> tensors_of(const std::vector<Param>& params) {
 FusedLinear::FusedLinear(FusedProgram& program, FusedLinearOptions options)
     : options_(std::move(options)),
       weight_(program.kernels(), tensors_of(options_.weights), options_.left, 0,
-              static_cast<bool>(options_.in.gradient)),
+              static_cast<bool>(options_.in.gradient), options_.columns),
       sums_(program.sums(weight_.sums(), /*from_zero=*/false)),
       scale_(options_.scale) {
   for (const Param& param : options_.weights) places_.push_back(program.place_of(param));
@@ -66,7 +66,8 @@ FusedOperation::Uses FusedLinear::uses() const {
 void FusedLinear::read_tables(const FusedProgram& program) {
   factor_ = program.value(options_.factor);
   shares_ = program.columns(options_.factor);
-  if (options_.learned_scale) scale_ = options_.learned_scale->tensor.item<float>();
+  if (options_.learned_scale)
+    scale_ = options_.learned_scale->tensor.view(-1)[options_.scale_entry].item<float>();
   for (size_t i = 0; i < options_.biases.size(); ++i) {
     const at::Tensor values = options_.biases[i].tensor.detach().contiguous();
     const auto* from = static_cast<const float*>(values.data_ptr());
@@ -164,22 +165,33 @@ void FusedLinear::add_gradients(FusedGroup& group) const {
   add_columns(group, group.matrix(options_.d_out), group.sums_at(alpha_sums_), &before);
 }
 
+void FusedLinear::add_to_scale(const at::Tensor& gradient, std::span<at::Tensor> results) const {
+  at::Tensor& whole = results[scale_place_];
+  if (!whole.defined()) whole = at::zeros_like(options_.learned_scale->tensor.detach());
+  whole.view(-1)[options_.scale_entry].add_(gradient);
+}
+
+at::Tensor FusedLinear::result_for(size_t part, std::span<at::Tensor> results) const {
+  at::Tensor& whole = results[places_[part]];
+  if (!whole.defined() || options_.columns.count == 0)
+    whole = at::empty_like(options_.weights[part].tensor.detach());
+  return options_.columns.of(whole);
+}
+
 // With G the gradient of f·s·W: that of W is f·s·G, of s it is f·⟨G, W⟩, and of f ⟨G, s·W⟩ + ⟨gradient of f·b, b⟩. Where f is α
 // and x is kept by 1 − α, ⟨gradient, x⟩ is taken off.
 void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const {
   if (shares_ != nullptr) return gradients_by_column(slots, mean, results);
   std::vector<at::Tensor> parts;
-  for (size_t i = 0; i < places_.size(); ++i)
-    parts.push_back(results[places_[i]] = at::empty_like(options_.weights[i].tensor.detach()));
+  for (size_t i = 0; i < places_.size(); ++i) parts.push_back(result_for(i, results));
   const bool is_learned = options_.learned_scale || options_.alpha;
   weight_.unpack(slots.team(), slots.at(sums_), (is_learned ? 1.0F : factor_ * scale_) * mean, parts);
   at::Tensor along_weight, along_bias;
   if (is_learned) {
-    along_weight = parts.front().mul(options_.weights.front().tensor.detach()).sum();
+    along_weight = parts.front().mul(options_.columns.of(options_.weights.front().tensor.detach())).sum();
     parts.front().mul_(factor_ * scale_);
   }
-  if (options_.learned_scale)
-    results[scale_place_] = along_weight.mul(factor_).view(options_.learned_scale->tensor.sizes());
+  if (options_.learned_scale) add_to_scale(along_weight.mul(factor_), results);
   for (size_t i = 0; i < bias_places_.size(); ++i) {
     at::Tensor& bias = results[bias_places_[i]] = at::zeros_like(options_.biases[i].tensor.detach());
     slots.add_rows(bias_sums_, weight_.out(), mean, bias.unsqueeze(0), weight_.first_row(i));
@@ -200,13 +212,13 @@ void FusedLinear::gradients(const FusedSlots& slots, float mean, std::span<at::T
 // The same row by row, where f is a vector: of one weight, which ends a branch.
 void FusedLinear::gradients_by_column(const FusedSlots& slots, float mean,
                                       std::span<at::Tensor> results) const {
-  const at::Tensor share = options_.alpha->tensor.detach(), weight = options_.weights.front().tensor.detach();
-  at::Tensor& own = results[places_.front()] = at::empty_like(weight);
+  const at::Tensor share = options_.alpha->tensor.detach(),
+                   weight = options_.columns.of(options_.weights.front().tensor.detach());
+  const at::Tensor own = result_for(0, results);
   weight_.unpack(slots.team(), slots.at(sums_), mean, {own});
   const at::Tensor along_weight = own.mul(weight).sum(1);
   own.mul_(share.mul(scale_).unsqueeze(1));
-  if (options_.learned_scale)
-    results[scale_place_] = along_weight.mul(share).sum().view(options_.learned_scale->tensor.sizes());
+  if (options_.learned_scale) add_to_scale(along_weight.mul(share).sum(), results);
   at::Tensor alpha = along_weight.mul(scale_);
   for (size_t i = 0; i < bias_places_.size(); ++i) {
     at::Tensor& bias = results[bias_places_[i]] = at::zeros_like(options_.biases[i].tensor.detach());

@@ -12,11 +12,13 @@ namespace bridle {
 struct FusedLinearOptions {
   std::vector<Param> weights = {};
   std::vector<Param> biases = {};                  // one per weight, or none
+  FusedColumns columns = {};                       // of the only weight
   FusedWeight::Left left = FusedWeight::Left::in;  // the narrower side, as a rule
   FusedValue in = {};
   FusedNumber factor = {};                  // f
   float scale = 1.0F;                       // s
-  std::optional<Param> learned_scale = {};  // instead of it
+  std::optional<Param> learned_scale = {};  // instead of it: this entry of a weight
+  int64_t scale_entry = 0;
   // What it gives, one of these:
   FusedBuffer out = {}, d_out = {};  // and its gradient
   FusedBuffer slope = {};            // through an activation: its slopes
@@ -44,6 +46,9 @@ class FusedLinear : public FusedOperation {
   void gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const override;
 
  private:
+  // The gradient of a weight, or the part of it that this product gives, to be written.
+  at::Tensor result_for(size_t part, std::span<at::Tensor> results) const;
+  void add_to_scale(const at::Tensor& gradient, std::span<at::Tensor> results) const;
   void gradients_by_column(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const;
   // Rows of `in`, less what is dropped and times shares, into `out`.
   void drop_rows(FusedGroup& group, const FusedPart& part, FusedBuffer in, FusedBuffer out,

@@ -25,13 +25,14 @@ Block added_up(const std::vector<const float*>& slots, int64_t offset, float fac
 }  // namespace
 
 FusedWeight::FusedWeight(const StepKernels& kernels, std::vector<at::Tensor> parts, Left left, int64_t rows,
-                         bool has_way_back)
+                         bool has_way_back, FusedColumns columns)
     : kernels_(kernels),
       parts_(std::move(parts)),
       left_(left),
       rows_(rows),
       has_way_back_(has_way_back),
-      in_(padded(parts_.front().size(1))) {
+      columns_(columns),
+      in_(padded(columns.of(parts_.front()).size(1))) {
   int64_t start = 0;
   for (size_t part = 0; part < parts_.size(); ++part) {
     starts_.push_back(start);
@@ -56,7 +57,7 @@ void FusedWeight::take(Arena& arena) {
 void FusedWeight::pack_piece(int64_t piece) const {
   const int64_t in_steps = in_ / amx::kStep, step_words = kernels_.step_words();
   const auto factor = [this](size_t part, bool outputs_are_lines) {
-    const at::Tensor& weight = parts_[part];
+    const at::Tensor weight = columns_.of(parts_[part].detach());
     return amx::Factor{.data = weight.data_ptr(),
                        .element = amx::Element::float32,
                        .along_depth = outputs_are_lines,
@@ -86,7 +87,7 @@ void FusedWeight::unpack(const Team& team, const std::vector<const float*>& slot
   team.each(out_ / kBlock, [&](int64_t out_block, int) {
     const size_t part = part_at(out_block * kBlock);
     const at::Tensor& gradient = gradients[part];
-    const int64_t rows = gradient.size(0), columns = gradient.size(1),
+    const int64_t rows = gradient.size(0), columns = gradient.size(1), stride = gradient.stride(0),
                   first = out_block * kBlock - starts_[part];
     auto* data = static_cast<float*>(gradient.data_ptr());
     for (int64_t in_block = 0; in_block < in_blocks; ++in_block) {
@@ -96,7 +97,7 @@ void FusedWeight::unpack(const Team& team, const std::vector<const float*>& slot
       const int64_t row_step = left_ == Left::in ? 1 : kBlock, column_step = left_ == Left::in ? kBlock : 1;
       for (int64_t i = 0; i < std::min(kBlock, rows - first); ++i)
         for (int64_t j = 0; j < std::min(kBlock, columns - in_block * kBlock); ++j)
-          data[(first + i) * columns + in_block * kBlock + j] = sums.values[i * row_step + j * column_step];
+          data[(first + i) * stride + in_block * kBlock + j] = sums.values[i * row_step + j * column_step];
     }
   });
 }

@@ -12,6 +12,14 @@
 
 namespace bridle {
 
+// Some columns of a weight; none: all.
+struct FusedColumns {
+  int64_t first = 0, count = 0;
+  at::Tensor of(const at::Tensor& weight) const {
+    return count == 0 ? weight : weight.narrow(1, first, count);
+  }
+};
+
 // One or more weights [out, in] that share their input, side by side along the outputs (q, k and v).
 class FusedWeight {
  public:
@@ -20,7 +28,7 @@ class FusedWeight {
   // Of each part, the first `rows` are used; 0: all. The tensors are looked at anew for every packing. Without a way back the
   // gradient of its input is never computed.
   FusedWeight(const StepKernels& kernels, std::vector<at::Tensor> parts, Left left, int64_t rows = 0,
-              bool has_way_back = true);
+              bool has_way_back = true, FusedColumns columns = {});
 
   int64_t in() const { return in_; }    // padded
   int64_t out() const { return out_; }  // of all parts, each padded
@@ -38,7 +46,7 @@ class FusedWeight {
   int64_t pack_pieces() const { return (out_ + (has_way_back_ ? in_ : 0)) / amx::kBlock; }
   void pack_piece(int64_t piece) const;
 
-  // gradients = factor·Σ slots, [out, in] each.
+  // gradients = factor·Σ slots, [out, in] each; columns are consecutive.
   void unpack(const Team& team, const std::vector<const float*>& slots, float factor,
               const std::vector<at::Tensor>& gradients) const;
 
@@ -51,6 +59,7 @@ class FusedWeight {
   Left left_;
   int64_t rows_;  // of a part; 0: all
   bool has_way_back_;
+  FusedColumns columns_;
   int64_t in_;
   std::vector<int64_t> starts_;  // of parts, and the end
   int64_t out_;

@@ -16,6 +16,8 @@ bool is_convex(ResidualKind kind) {
       return true;
     case ResidualKind::plain:
       return false;
+    case ResidualKind::quadrature:  // nn/quadrature_feed_forward.h
+      break;
   }
   throw std::logic_error("a residual without a formula");
 }

@@ -24,10 +24,8 @@ Transformer::Transformer(const TransformerOptions& options, const WeightOrigin& 
     --weights.attention_residuals_after;
     auto reader = make_reader(weights, name, i);
     --weights.mlp_residuals_after;
-    Norm mlp_norm(options, weights, name + ".post_attention_layernorm");
-    FeedForward mlp(options, weights, name + ".mlp");
-    Residual mlp_residual(options, weights, name + ".mlp_alpha", options.mlp_alpha);
-    blocks_.push_back({name, std::move(reader), mlp_norm, mlp, mlp_residual});
+    auto feed_forward = make_feed_forward(weights, name);
+    blocks_.push_back({name, std::move(reader), std::move(feed_forward)});
   }
   if (!options.norm_after) norm_ = std::make_unique<Norm>(options, weights, "model.norm");
   if (!options.tie_embeddings)
@@ -51,6 +49,16 @@ std::variant<Transformer::AttentionBranch, Mixing> Transformer::make_reader(Weig
   Attention attention(options_, weights, name + ".self_attn", block);
   Residual residual(options_, weights, name + ".attention_alpha", options_.attention_alpha);
   return AttentionBranch{norm, attention, residual};
+}
+
+std::variant<Transformer::FeedForwardBranch, QuadratureFeedForward> Transformer::make_feed_forward(
+    Weights& weights, const std::string& name) const {
+  if (options_.residual == ResidualKind::quadrature)
+    return QuadratureFeedForward(options_, weights, name + ".mlp");
+  Norm norm(options_, weights, name + ".post_attention_layernorm");
+  FeedForward mlp(options_, weights, name + ".mlp");
+  Residual residual(options_, weights, name + ".mlp_alpha", options_.mlp_alpha);
+  return FeedForwardBranch{norm, mlp, residual};
 }
 
 std::string Transformer::reader_name(const Block& block) const {
@@ -112,8 +120,12 @@ at::Tensor Transformer::forward_from(const at::Tensor& embedded, Pass& pass) con
                             return after(own.norm, own.residual.forward(x, branch(y)));
                           }};
     x = seen(reader_name(block), std::visit(read, block.reader));
-    const at::Tensor fed = block.mlp.forward(before(block.mlp_norm, x));
-    x = seen(block.name + ".mlp", after(block.mlp_norm, block.mlp_residual.forward(x, branch(fed))));
+    const Overloaded feed{[&](const QuadratureFeedForward& own) { return own.forward(x, pass); },
+                          [&](const FeedForwardBranch& own) {
+                            const at::Tensor y = own.mlp.forward(before(own.norm, x));
+                            return after(own.norm, own.residual.forward(x, branch(y)));
+                          }};
+    x = seen(block.name + ".mlp", std::visit(feed, block.feed_forward));
   }
   if (cache != nullptr) {
     cache->length += x.size(1);
@@ -157,8 +169,12 @@ Bound Transformer::bound(const UpperBound& domain, Walk& walk) const {
                             return after(own.norm, own.residual.bound(x, y, walk));
                           }};
     x = record(reader_name(block), std::visit(read, block.reader));
-    const Bound fed = block.mlp.bound(before(block.mlp_norm, x), walk);
-    x = record(block.name + ".mlp", after(block.mlp_norm, block.mlp_residual.bound(x, fed, walk)));
+    const Overloaded feed{[&](const QuadratureFeedForward& own) { return own.bound(x, walk); },
+                          [&](const FeedForwardBranch& own) {
+                            const Bound y = own.mlp.bound(before(own.norm, x), walk);
+                            return after(own.norm, own.residual.bound(x, y, walk));
+                          }};
+    x = record(block.name + ".mlp", std::visit(feed, block.feed_forward));
   }
   if (norm_) x = norm_->bound(x, walk);
   const Param rows = head();
@@ -187,8 +203,12 @@ LogitEnclosure Transformer::enclose(const at::Tensor& embedded, ErrorWalk& walk)
                             return after(own.norm, own.residual.enclose(x, y, walk));
                           }};
     x = walk.record(reader_name(block), std::visit(read, block.reader));
-    const Enclosure fed = block.mlp.enclose(before(block.mlp_norm, x), walk);
-    x = walk.record(block.name + ".mlp", after(block.mlp_norm, block.mlp_residual.enclose(x, fed, walk)));
+    const Overloaded feed{[&](const QuadratureFeedForward& own) { return own.enclose(x, walk); },
+                          [&](const FeedForwardBranch& own) {
+                            const Enclosure y = own.mlp.enclose(before(own.norm, x), walk);
+                            return after(own.norm, own.residual.enclose(x, y, walk));
+                          }};
+    x = walk.record(block.name + ".mlp", std::visit(feed, block.feed_forward));
   }
   const Param rows = head();
   return enclose_logits(norm_ ? norm_->enclose(x, walk) : x,

@@ -13,6 +13,7 @@
 #include "nn/fused_pass.h"
 #include "nn/mixing.h"
 #include "nn/norm.h"
+#include "nn/quadrature_feed_forward.h"
 #include "nn/residual.h"
 
 namespace bridle {
@@ -45,16 +46,21 @@ class Transformer : public Model {
     Attention attention;
     Residual residual;
   };
+  struct FeedForwardBranch {
+    Norm norm;
+    FeedForward mlp;
+    Residual residual;
+  };
   struct Block {
     std::string name;
     std::variant<AttentionBranch, Mixing> reader;  // of other tokens
-    Norm mlp_norm;
-    FeedForward mlp;
-    Residual mlp_residual;
+    std::variant<FeedForwardBranch, QuadratureFeedForward> feed_forward;
   };
 
   std::variant<AttentionBranch, Mixing> make_reader(Weights& weights, const std::string& name,
                                                     int64_t block) const;
+  std::variant<FeedForwardBranch, QuadratureFeedForward> make_feed_forward(Weights& weights,
+                                                                           const std::string& name) const;
   std::string reader_name(const Block& block) const;
   Param head() const;  // its rows that are tokens
 

@@ -46,18 +46,20 @@ std::unique_ptr<FusedProgram> Transformer::fused_program(const StepKernels& kern
     module.fuse(*program, norm.fuse(*program, point(end.keep)), end);
     goes_on(end);
   };
-  const auto mix = [&](const Mixing& mixing) {
+  const auto replace = [&](const auto& module) {  // what it gives takes the stream's place
     FusedEnd end = end_here();
     end.keep = {0.0F};
-    mixing.fuse(*program, point({0.0F}), end);
+    module.fuse(*program, point({0.0F}), end);
     goes_on(end);
   };
-  const Overloaded read{mix,
+  const Overloaded read{[&](const Mixing& own) { replace(own); },
                         [&](const AttentionBranch& own) { branch(own.norm, own.attention, own.residual); }};
+  const Overloaded feed{[&](const QuadratureFeedForward& own) { replace(own); },
+                        [&](const FeedForwardBranch& own) { branch(own.norm, own.mlp, own.residual); }};
   for (const Block& block : blocks_) {
     std::visit(read, block.reader);
     observe(reader_name(block));
-    branch(block.mlp_norm, block.mlp, block.mlp_residual);
+    std::visit(feed, block.feed_forward);
     observe(block.name + ".mlp");
     program->cut_backward();
   }

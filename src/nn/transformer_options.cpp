@@ -23,6 +23,8 @@ const char* word(ResidualKind kind) {
       return "convex";
     case ResidualKind::plain:
       return "plain";
+    case ResidualKind::quadrature:
+      return "quadrature";
   }
   return nullptr;
 }
@@ -77,7 +79,9 @@ Settings transformer_settings(TransformerOptions& o) {
       {"softmax_scale", &o.softmax_scale, "logits are softmax_scale·q·k/d_h", kFinite},
       {"attention_output_scale", &o.attention_output_scale, "multiplies what attention gives", kFinite},
       {"residual", choice(&o.residual),
-       "convex: (1 − α)x + αf(x); plain: x + f(x), or x + αf(x) with a learned α"},
+       "convex: (1 − α)x + αf(x); plain: x + f(x), or x + αf(x) with a learned α; quadrature: the skip is a "
+       "part of "
+       "the last matrix of the feed-forward layer"},
       {"attention_alpha", &o.attention_alpha, "α of attention; 0: 1/(2·num_hidden_layers)", kFinite},
       {"mlp_alpha", &o.mlp_alpha, "α of the feed-forward layer; 0: the same", kFinite},
       {"learned_alpha", choice(&o.learned_alpha, "none", "scalar"),
@@ -162,6 +166,10 @@ void check_windows(const TransformerOptions& o) {
 }
 
 void check_quadrature(const TransformerOptions& o) {
+  require(o.residual != ResidualKind::quadrature ||
+              (o.mixing == MixingKind::quadrature && o.learned_alpha == LearnedAlpha::none),
+          "residual = quadrature goes with mixing = quadrature and learned_alpha = none: its coefficients "
+          "are learned");
   if (o.mixing != MixingKind::quadrature) {
     require(o.memory_channels == 0,
             fmt::format("memory_channels must be 0 without mixing = quadrature, got {}", o.memory_channels));
@@ -216,7 +224,8 @@ std::string unfused_key(const TransformerOptions& options) {
                                positions == PositionKind::none;
   const bool known_norm = norm == NormLayer::none || norm == NormLayer::tanh || norm == NormLayer::rms_norm ||
                           norm == NormLayer::layer_norm || norm == NormLayer::center_norm;
-  const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain;
+  const bool known_residual = residual == ResidualKind::convex || residual == ResidualKind::plain ||
+                              residual == ResidualKind::quadrature;
   const bool known_alpha = learned_alpha == LearnedAlpha::none || learned_alpha == LearnedAlpha::scalar ||
                            learned_alpha == LearnedAlpha::vector;
   const std::pair<bool, const char*> obstacles[] = {

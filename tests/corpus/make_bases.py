@@ -66,6 +66,9 @@ MODELS = {
                                                   "positions": "none"}),
     "transformer_quadrature_plain": ("F16", 0.3, {**SMALL, "hidden_size": 32, "num_attention_heads": 1,
                                                   "mixing": "quadrature", "positions": "none"}),
+    "transformer_quadrature_skip": ("F32", 0.3, {**SMALL, "hidden_size": 32, "intermediate_size": 24,
+                                                 "mixing": "quadrature", "positions": "none", "bias": True,
+                                                 "residual": "quadrature"}),
     "mlp_gelu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 4, 2], "mlp_activation": "gelu"}),
 }
 
@@ -88,6 +91,9 @@ def shapes_of(config):
                      "self_attn.o_proj": [d, d]}
         channels, mixes = config.get("memory_channels", 0), config.get("mixing") == "quadrature"
         layers = {**({} if mixes else attention), "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
+        if config.get("residual") == "quadrature":
+            shapes[f"{block}.mlp.coefficients"] = [2]
+            shapes[f"{block}.mlp.down_proj.weight"] = [d, d + layers.pop("mlp.down_proj")[1]]
         if mixes:
             shapes[f"{block}.mixing.position_bias"] = [heads, config["max_position_embeddings"]]
             shapes[f"{block}.mixing.coefficients"] = [heads + 1 + (channels > 0)]

@@ -416,7 +416,13 @@ OPTIONS = {
         "attention_window": ((0, 1), ()),
         "learned_alpha": (("scalar",), ("none", "vector")),
         "mixing": ((), ("attention",)),
-        "residual": (("plain",), ("other",))},
+        "residual": (("plain",), ("other", "quadrature"))},
+    "transformer_quadrature_skip": {
+        "residual": ((), ("convex", "plain")),
+        "learned_alpha": (("none", False), ("scalar", "vector", True)),
+        "mixing": ((), ("attention",)),
+        "mlp_alpha": ((0.5,), ()),
+        "intermediate_size": ((), (0, 16, 32))},
     "transformer_speedrun": {
         "qk_norm": ((), (False,)),
         "qk_norm_epsilon": ((0.02, 1), (0, 0.005)),

@@ -108,6 +108,7 @@ TEST(Words, StayWhatTheyWere) {
   EXPECT_EQ(value_of<NormLayer>("layer_norm"), NormLayer::layer_norm);
   EXPECT_EQ(value_of<ResidualKind>("convex"), ResidualKind::convex);
   EXPECT_EQ(value_of<ResidualKind>("plain"), ResidualKind::plain);
+  EXPECT_EQ(value_of<ResidualKind>("quadrature"), ResidualKind::quadrature);
   EXPECT_EQ(value_of<PositionKind>("rope"), PositionKind::rope);
   EXPECT_EQ(value_of<PositionKind>("learned"), PositionKind::learned);
   EXPECT_EQ(value_of<PositionKind>("none"), PositionKind::none);

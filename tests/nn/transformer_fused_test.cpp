@@ -216,6 +216,23 @@ std::vector<Case> cases() {
     quadrature(o);
     o.learned_alpha = LearnedAlpha::vector;
   });
+  add("quadrature, the skip in one matrix with the branch", 5, 70, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.learned_alpha = LearnedAlpha::none;
+    o.residual = ResidualKind::quadrature;
+    o.activation = ActivationKind::maxmin;
+    o.intermediate_size = 90;
+    o.bias = true;
+  });
+  add("quadrature, the same with dropout, nothing that jumps", 4, 50, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.learned_alpha = LearnedAlpha::none;
+    o.residual = ResidualKind::quadrature;
+    o.activation = ActivationKind::gelu;
+    o.memory_channels = 0;
+    o.branch_dropout = 0.2;
+    o.drop_path = 0.3;
+  });
   add("quadrature, window, documents", 3, 200, [&](TransformerOptions& o) {
     quadrature(o);
     o.attention_window = 40;

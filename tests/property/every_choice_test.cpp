@@ -61,7 +61,15 @@ std::vector<Case> every_choice() {
   std::vector<Case> all;
   add_transformers(all, "activation", &TransformerOptions::activation);
   add_transformers(all, "norm", &TransformerOptions::norm);
-  add_transformers(all, "residual", &TransformerOptions::residual);
+  for (const ResidualKind value : all_values<ResidualKind>()) {
+    TransformerOptions options = wide_transformer();
+    options.residual = value;
+    if (value == ResidualKind::quadrature) {  // goes with mixing of the same kind
+      options.mixing = MixingKind::quadrature;
+      options.positions = PositionKind::none;
+    }
+    all.push_back({fmt::format("transformer, residual {}", word(value)), options});
+  }
   add_transformers(all, "learned alpha", &TransformerOptions::learned_alpha);
   add_transformers(all, "positions", &TransformerOptions::positions);
   add_transformers(all, "initialization", &TransformerOptions::initialization);
