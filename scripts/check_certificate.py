@@ -292,17 +292,31 @@ def head(facts, name, x, final_scale):
     return Bound(y.activation * final_scale, y.lipschitz * final_scale), logit
 
 
+def content(o, facts, name, x):
+    """Statement 13: a head that is divided by the price of its range has stretch 1 where queries, keys and tokens
+    have norm 1, and at most the product of the norms, the tokens' squared, where that is more."""
+    for vector in ("position_bias", "log_range"):
+        facts.one("largest_entry", f"{name}.content_{vector}")  # finite
+    weights = [f"{name}.content_{part}_proj.weight" for part in "qk"]
+    for weight in weights:
+        facts.one("norm", weight)  # stated of every matrix
+    queries, keys = (facts.per_head("heads", weight, o.content_heads) for weight in weights)
+    unit = Decimal(o.hidden_size) / o.content_size
+    return max(q * k for q, k in zip(queries, keys)) * unit * square(x.activation)
+
+
 def mixing(o, facts, name, x):
     """Statements 11 and 12: every part of what M reads is 1-Lipschitz, or has the stretch of the memory's
-    largest row, times its coefficient; the parts add in quadrature."""
+    largest row, or of a content head, times its coefficient; the parts add in quadrature."""
     facts.one("largest_entry", f"{name}.position_bias")  # finite
     part = Decimal(1)
     if o.memory_channels:
         facts.one("largest_entry", f"{name}.memory_log_decay")
         part = max(part, facts.one("largest_row_rms", f"{name}.memory_proj.weight"))
+    stretch = max(part, content(o, facts, name, x)) if o.content_heads else part
     coefficients = facts.one("euclidean", f"{name}.coefficients")
-    gain = part * facts.one("norm", f"{name}.out_proj.weight") * coefficients
-    return Bound(gain * x.activation, gain * x.lipschitz)
+    gain = facts.one("norm", f"{name}.out_proj.weight") * coefficients
+    return Bound(part * gain * x.activation, stretch * gain * x.lipschitz)
 
 
 # ---- The walk. Names of layers with their bounds, and the stretch to a single logit

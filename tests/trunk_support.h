@@ -8,8 +8,9 @@ namespace bridle::test {
 
 // Kinds take turns. Random weights: orthogonal, trained_like. Built so that the bound, or the part of it that a mistake leaves out,
 // is nearly reached: aligned (all blocks of M say the same, and every head reads the token itself), different_tokens (every head
-// reads another token and writes coordinates of its own), memory (every channel has its maximum at another token).
-constexpr int kTrunkKinds = 5;
+// reads another token and writes coordinates of its own), memory (every channel has its maximum at another token), content (a
+// content head whose queries and keys have norms beyond 1).
+constexpr int kTrunkKinds = 6;
 Network trunk_network(int number);
 
 enum class TrunkMistake {
@@ -19,6 +20,9 @@ enum class TrunkMistake {
   largest_weight,   // max|c| in the place of |c|
   spectral_memory,  // the largest singular value of u in the place of its Frobenius norm
   no_memory,        // the maximum taken to have stretch 1, whatever its rows
+  free_content,     // content heads taken to have stretch 1, whatever their queries and keys
+  free_keys,        // and whatever their keys
+  short_tokens,     // the tokens' norm counted once, not squared
 };
 
 double twin_bound(const Network& network, TrunkMistake mistake);

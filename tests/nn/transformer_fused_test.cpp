@@ -212,6 +212,22 @@ std::vector<Case> cases() {
     o.memory_channels = 32;
   };
   add("quadrature with memory", 9, 100, quadrature);
+  add("quadrature, content heads", 9, 100, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.content_heads = 2;
+    o.content_size = 32;
+  });
+  add("quadrature, content heads, window, documents, dropout", 3, 150, [&](TransformerOptions& o) {
+    quadrature(o);
+    o.activation = ActivationKind::gelu;
+    o.memory_channels = 0;
+    o.content_heads = 3;
+    o.content_size = 96;
+    o.attention_window = 40;
+    o.document_token = 3;
+    o.position_bias_offsets = 30;
+    o.dropout = 0.2;
+  });
   add("quadrature, vector alpha", 2, 64, [&](TransformerOptions& o) {
     quadrature(o);
     o.learned_alpha = LearnedAlpha::vector;
@@ -509,6 +525,19 @@ std::vector<Field> every_field() {
          o.mixing = MixingKind::quadrature;
          o.positions = PositionKind::none;
          o.memory_channels = 64;
+       }},
+      {"content_heads",
+       [](O& o) {
+         o.mixing = MixingKind::quadrature;
+         o.positions = PositionKind::none;
+         o.content_heads = 2;
+       }},
+      {"content_size",
+       [](O& o) {
+         o.mixing = MixingKind::quadrature;
+         o.positions = PositionKind::none;
+         o.content_heads = 1;
+         o.content_size = 32;
        }},
       {"num_attention_heads", [](O& o) { o.num_attention_heads = 2; }},
       {"num_key_value_heads", [](O& o) { o.num_key_value_heads = 2; }},

@@ -146,6 +146,18 @@ std::vector<Case> every_choice() {
     o.attention_window = 3;
     o.position_bias_offsets = 4;
   });
+  add("quadrature with content heads", [&](TransformerOptions& o) {
+    quadrature(o);
+    o.content_heads = 2;
+    o.attention_window = 3;
+  });
+  add("quadrature with content heads and memory", [&](TransformerOptions& o) {
+    quadrature(o);
+    o.memory_channels = 32;
+    o.content_heads = 1;
+    o.content_size = 64;
+    o.position_bias_offsets = 4;
+  });
   add("center_norm with bias", [](TransformerOptions& o) {
     o.norm = NormLayer::center_norm;
     o.bias = true;

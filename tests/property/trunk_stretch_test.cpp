@@ -39,6 +39,7 @@ TEST_P(AThousandTrunks, AreNeverStretchedMoreThanTheirBoundWhichATwinComputesToo
   // A search that finds nothing would prove nothing: these come close to their bounds.
   for (const char* kind : {"aligned", "different_tokens"}) EXPECT_GT(closest[kind], 0.95) << kind;
   EXPECT_GT(closest["memory"], 0.5);
+  EXPECT_GT(closest["content"], 0.5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shard, AThousandTrunks, testing::Range(0, kShards));
@@ -70,6 +71,12 @@ TEST(TrunkStretch, ShowsThatCoefficientsAddUpInQuadrature) { expect_seen(TrunkMi
 TEST(TrunkStretch, ShowsThatEveryChannelOfTheMemoryCounts) { expect_seen(TrunkMistake::spectral_memory); }
 
 TEST(TrunkStretch, ShowsThatTheMemorysRowsCount) { expect_seen(TrunkMistake::no_memory); }
+
+TEST(TrunkStretch, ShowsThatQueriesAndKeysCount) { expect_seen(TrunkMistake::free_content); }
+
+TEST(TrunkStretch, ShowsThatKeysCount) { expect_seen(TrunkMistake::free_keys); }
+
+TEST(TrunkStretch, ShowsThatTokensCountTwice) { expect_seen(TrunkMistake::short_tokens); }
 
 }  // namespace
 }  // namespace bridle
