@@ -122,14 +122,15 @@ TEST(MixingModule, StretchStaysBelowTheBoundAndComesNearIt) {
 // Tokens of norm 2 and content of norm 1.5 may be stretched six times as much as others, and grow no longer for it.
 TEST(MixingModule, ContentIsPaidForInTheStretchAlone) {
   const at::NoGradGuard no_gradients;
-  const Alone alone(quadrature(0), at::kFloat);
-  for (const Param& param : alone.bench.params)
+  test::Bench bench(quadrature(0), at::kFloat);
+  const Mixing mixing(bench.options, bench.weights, "mixing", 1);
+  for (const Param& param : bench.params)
     if (param.role == Role::content_query) param.tensor.mul_(1.5);
   const auto norms = measured_norms();
   Walk walk(*norms);
-  const double whole = alone.bench.params[1].tensor.norm().item<double>() *
-                       test::spectral_norm(alone.bench.params[2].tensor);
-  const Bound bound = alone.mixing.bound({.activation = 2.0, .lipschitz = 1.0}, walk);
+  const double whole =
+      bench.params[1].tensor.norm().item<double>() * test::spectral_norm(bench.params[2].tensor);
+  const Bound bound = mixing.bound({.activation = 2.0, .lipschitz = 1.0}, walk);
   EXPECT_NEAR(bound.activation.to_double(), 2.0 * whole, 1e-5);
   EXPECT_NEAR(bound.lipschitz.to_double(), 6.0 * whole, 1e-4);
 }
