@@ -204,8 +204,7 @@ void add_content(const TransformerOptions& o, const Weights& w, const std::strin
   for (const Real& logit : logits) most = max(most, logit);
   for (Real& logit : logits) sum += logit = exp(logit - most);
   const auto place = 1 + static_cast<size_t>(o.num_attention_heads) + head;
-  const Real gain =
-      w.vector(name + ".coefficients")[place] / (range + sqrt(Real(1.0) + range * range)) / sum;
+  const Real gain = w.vector(name + ".coefficients")[place] / (range + sqrt(Real(1.0) + range * range)) / sum;
   RealVector mean(x[token].size());
   for (size_t j = begin; j <= token; ++j)
     for (size_t i = 0; i < mean.size(); ++i) mean[i] += logits[j - begin] * x[j][i];

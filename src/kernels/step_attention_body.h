@@ -204,8 +204,7 @@ BRIDLE_INLINE void weights_and_slopes(const AttentionTask& task, const LogitRow&
                                       Value* weights, Value* slopes, int64_t start, int64_t end) {
   const float log_sum = task.log_sums[row.token] * kLog2e, gain = task.gain;
   const bool has_gain = task.d_gain != nullptr;
-  const float mean =
-      has_gain ? mean_product(task, row, products, log_sum) : row_product(task, row.token);
+  const float mean = has_gain ? mean_product(task, row, products, log_sum) : row_product(task, row.token);
   float* d_bias = task.d_bias == nullptr ? nullptr : task.d_bias + task.rows - 1 - row.token;
   const int64_t begin = row.first(), used = to_vectors(row.token);
   const Kept kept(task, row.token);

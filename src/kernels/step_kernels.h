@@ -158,24 +158,26 @@ struct AttentionTask {
   int64_t value_size = 0;    // 0: head_size
   int64_t value_stride = 0;  // of v; 0: stride
   float gain = 1.0F;         // multiplies what the head gives
-  void* out = nullptr;  // forward: written; backward: read, unless there is a d_gain
+  void* out = nullptr;       // forward: written; backward: read, unless there is a d_gain
   int64_t out_stride = 0;
   float* log_sums = nullptr;  // [rows]: of the exponentials of each row's logits
   const float* bias =
       nullptr;  // null, or [2·rows]: what is added to logits, at rows − 1 − i + j for token i reading j
   // backward
-  const void* d_out = nullptr;  // with out_stride
+  const void* d_out = nullptr;                       // with out_stride
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;  // dv null: it is not made
   float *key_sums = nullptr,
-        *value_sums = nullptr;  // [rows, padded size]: added to; dk and dv are made of them
-  float* d_bias = nullptr;      // as bias; added to
+        *value_sums = nullptr;                  // [rows, padded size]: added to; dk and dv are made of them
+  float* d_bias = nullptr;                      // as bias; added to
   float *d_gain = nullptr, *d_scale = nullptr;  // both or none; added to
-  FusedDrop drop = {};          // of weights
-  int64_t drop_row = 0;         // of the hash, for the first token's weights
-  void* scratch = nullptr;      // attention_scratch bytes, 64-byte aligned
+  FusedDrop drop = {};                          // of weights
+  int64_t drop_row = 0;                         // of the hash, for the first token's weights
+  void* scratch = nullptr;                      // attention_scratch bytes, 64-byte aligned
 
   [[gnu::always_inline]] int64_t size_of_value() const { return value_size == 0 ? head_size : value_size; }
-  [[gnu::always_inline]] int64_t stride_of_values() const { return value_stride == 0 ? stride : value_stride; }
+  [[gnu::always_inline]] int64_t stride_of_values() const {
+    return value_stride == 0 ? stride : value_stride;
+  }
 };
 int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes, int64_t value_size = 0);
 constexpr int64_t kStripRows = 128;  // backward: rows whose weights are turned around together

@@ -145,18 +145,16 @@ Enclosure ContentHeads::enclose(const Enclosure& x, ErrorWalk& walk) const {
           .mul(shares.add(1.0))
           .add(size.mul(weights.add(walk.batched_sum_error(tokens + 4, dimensions).mul(2.0))))
           .add(walk.least(dimensions).mul(static_cast<double>(tokens * size_)));
-  const at::Tensor reach =
-      so_far(x.reach).unsqueeze(2).add(size.mul(moved(q.reach, k.reach).clamp_max(2.0)));
+  const at::Tensor reach = so_far(x.reach).unsqueeze(2).add(size.mul(moved(q.reach, k.reach).clamp_max(2.0)));
   // The program multiplies masked tokens too, by zero, so that one of them that overflows spoils every row.
   const auto of_all = [](const at::Tensor& t) { return t.amax(-1, /*keepdim=*/true); };
-  const at::Tensor largest =
-      raised(q_size.mul(of_all(k_size)).mul(scale).add(q_size.mul(scale)).add(bias));
+  const at::Tensor largest = raised(q_size.mul(of_all(k_size)).mul(scale).add(q_size.mul(scale)).add(bias));
   at::Tensor known = walk.guarded(walk.guarded(raised(error), largest), of_all(size).expand_as(error));
   std::vector<at::Tensor> unknown;  // a range that a program has not as a normal number
   for (int64_t head = 0; head < heads_; ++head)
     unknown.push_back(walk.scalar_error(exact[head].item<double>(), dimensions));
-  known = known.add(at::cat(unknown, 2))
-              .masked_fill(products.isinf(), std::numeric_limits<double>::infinity());
+  known =
+      known.add(at::cat(unknown, 2)).masked_fill(products.isinf(), std::numeric_limits<double>::infinity());
   const Pass pass{.dtype = at::kDouble, .begins = walk.begins};
   return walk.stored(attend(q.values, k.values, x.values, pass), raised(reach), known);
 }
@@ -177,11 +175,11 @@ void ContentHeads::fuse(FusedProgram& program, const FusedValue& in, const Conte
                               .d_out = end.d_out,
                               .log_sums = program.floats(heads_)};
   content.in.keep = {1.0F};  // its gradient is added to what others give
-  program.add(std::make_unique<FusedLinear>(
-      program, FusedLinearOptions{.weights = {query_.weight(), key_.weight()},
-                                  .in = content.in,
-                                  .out = content.qk,
-                                  .d_out = content.d_qk}));
+  program.add(
+      std::make_unique<FusedLinear>(program, FusedLinearOptions{.weights = {query_.weight(), key_.weight()},
+                                                                .in = content.in,
+                                                                .out = content.qk,
+                                                                .d_out = content.d_qk}));
   program.add(std::make_unique<FusedContent>(program, content));
 }
 

@@ -42,7 +42,7 @@ class ContentHeads {
   void fuse(FusedProgram& program, const FusedValue& in, const ContentEnd& end) const;
 
  private:
-  at::Tensor split(const at::Tensor& x) const;               // [B, T, K·d_c] → [B, K, T, d_c]
+  at::Tensor split(const at::Tensor& x) const;            // [B, T, K·d_c] → [B, K, T, d_c]
   at::Tensor logit_scales(const at::Tensor& like) const;  // r/d_c: [K]
   at::Tensor attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& seen, const Pass& pass) const;
 

@@ -244,11 +244,9 @@ void Mixing::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd& e
                                                                   .d_out = mixing.d_memory}));
   }
   if (content_)
-    content_->fuse(program, in,
-                   {.coefficients = coefficients_,
-                    .first = 1 + heads_,
-                    .out = mixing.out,
-                    .d_out = mixing.d_out});
+    content_->fuse(
+        program, in,
+        {.coefficients = coefficients_, .first = 1 + heads_, .out = mixing.out, .d_out = mixing.d_out});
   program.add(std::make_unique<FusedMixing>(program, mixing));
   program.add(std::make_unique<FusedLinear>(
       program,

@@ -64,8 +64,8 @@ PassMemory fused_memory(const Sizes& s, int threads, double value) {
   const double sums = kFloat * (s.matrices + 2.0 * s.vocabulary * s.d);
   const bool shared = sums > slot_limit;
   const double group = shared ? std::max(shared_tokens, s.length) : threads * std::max(own_tokens, s.length);
-  const double in_layers = s.layers * (2.0 * s.d + s.reading.entries + 2.0 * s.inner) + 4.0 * s.d +
-                           s.reading.entries + s.inner;
+  const double in_layers =
+      s.layers * (2.0 * s.d + s.reading.entries + 2.0 * s.inner) + 4.0 * s.d + s.reading.entries + s.inner;
   const double tokens = std::min(s.tokens, group);
   return {.packed = 2.0 * value * (s.matrices + s.vocabulary * s.d) + (shared ? 1.0 : slots) * sums,
           .activations = tokens * (value * in_layers + kFloat * s.d) +

@@ -50,7 +50,8 @@ bool is_supported(at::ScalarType dtype) {
 // would a content head, whose range would go to nothing before its queries and keys are of use.
 // A memory's rows have entries of RMS 1, which the full rate would move too slowly to be of use before the branch is shut.
 double lr_share(Role role) {
-  if (role == Role::residual_weight || role == Role::mixing_weight || role == Role::content_range) return 0.25;
+  if (role == Role::residual_weight || role == Role::mixing_weight || role == Role::content_range)
+    return 0.25;
   return role == Role::memory ? 10.0 : 1.0;
 }
 

@@ -91,8 +91,7 @@ TEST(ContentHeads, GoOnFromACache) {
   KeyValueCache::Layer cache;
   std::vector<at::Tensor> parts;
   for (int64_t t = 0; t < 7; ++t)
-    parts.push_back(
-        alone.heads.means(x.narrow(1, t, 1), x.narrow(1, 0, t + 1), alone.bench.pass, &cache));
+    parts.push_back(alone.heads.means(x.narrow(1, t, 1), x.narrow(1, 0, t + 1), alone.bench.pass, &cache));
   EXPECT_LT(test::largest_difference(at::cat(parts, 2), whole), 1e-12);
 }
 
@@ -144,8 +143,7 @@ TEST(ContentHeads, ReachTheirPriceEachForItself) {
     alone.tensor(role).copy_(at::eye(kSize, at::kDouble).repeat({3, 1}));
   alone.tensor(Role::position_bias).zero_().select(1, 0).fill_(kShut);  // nobody reads itself
   const double ranges[] = {0.1, 1.0, 6.0};
-  for (int64_t head = 0; head < 3; ++head)
-    alone.tensor(Role::content_range)[head] = std::log(ranges[head]);
+  for (int64_t head = 0; head < 3; ++head) alone.tensor(Role::content_range)[head] = std::log(ranges[head]);
   EXPECT_NEAR(alone.stretch(1.0), 1.0, 1e-6);
   for (int64_t head = 0; head < 3; ++head) {
     const double range = ranges[head], reached = hardest_case(alone, head, range);

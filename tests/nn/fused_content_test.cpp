@@ -41,7 +41,8 @@ TEST(FusedContent, TakesMeansOverTheWindowAndDividesThemByTheirPrice) {
   };
   for (int64_t row = 0; row < 32; ++row) {
     for (int64_t i = 0; i < 64; ++i) at(options.in.values, row, i) = static_cast<float>(row * row + i);
-    for (int64_t i = 0; i < 4 * 32; ++i) at(options.qk, row, i) = i == 64 + 3 ? static_cast<float>(row) : 0.0F;
+    for (int64_t i = 0; i < 4 * 32; ++i)
+      at(options.qk, row, i) = i == 64 + 3 ? static_cast<float>(row) : 0.0F;
     at(options.qk, row, 3) = 32.0F;  // the first head's queries find its keys' number
   }
   const Pass pass;
