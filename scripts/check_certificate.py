@@ -293,16 +293,14 @@ def head(facts, name, x, final_scale):
 
 
 def content(o, facts, name, x):
-    """Statement 13: a head that is divided by the price of its range has stretch 1 where queries, keys and tokens
-    have norm 1, and at most the product of the norms, the tokens' squared, where that is more."""
+    """Statement 13: the stretch of heads that are divided by their price is at most this, or 1."""
+    weights = [f"{name}.content_{part}_proj.weight" for part in "qk"]
     for vector in ("position_bias", "log_range"):
         facts.one("largest_entry", f"{name}.content_{vector}")  # finite
-    weights = [f"{name}.content_{part}_proj.weight" for part in "qk"]
     for weight in weights:
         facts.one("norm", weight)  # stated of every matrix
     queries, keys = (facts.per_head("heads", weight, o.content_heads) for weight in weights)
-    unit = Decimal(o.hidden_size) / o.content_size
-    return max(q * k for q, k in zip(queries, keys)) * unit * square(x.activation)
+    return max(q * k for q, k in zip(queries, keys)) * o.hidden_size / o.content_size * square(x.activation)
 
 
 def mixing(o, facts, name, x):
