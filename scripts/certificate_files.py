@@ -246,6 +246,8 @@ TRANSFORMER = {
     "max_position_embeddings": (0, SIZE),
     "mixing": ("attention", ("attention", "quadrature")),
     "memory_channels": (0, SIZE_OR_ZERO),
+    "content_heads": (0, SIZE_OR_ZERO),
+    "content_size": (0, SIZE_OR_ZERO),
     "positions": ("rope", ("rope", "learned", "none")),
     "rope_theta": (10000.0, POSITIVE),
     "rope_half_truncated": (False, bool),
@@ -314,6 +316,7 @@ def complete_transformer(o):
     o.real_vocab_size = o.real_vocab_size or o.vocab_size
     o.num_key_value_heads = o.num_key_value_heads or o.num_attention_heads
     o.intermediate_size = o.intermediate_size or 4 * o.hidden_size
+    o.content_size = o.content_size or (o.hidden_size if o.content_heads else 0)
     o.position_bias_offsets = o.position_bias_offsets or o.max_position_embeddings
     o.attention_alpha = o.attention_alpha or 0.5 / o.num_hidden_layers
     o.mlp_alpha = o.mlp_alpha or 0.5 / o.num_hidden_layers
@@ -343,12 +346,14 @@ def check_transformer(o):
     need(o.residual != "quadrature" or (o.mixing == "quadrature" and o.learned_alpha == "none"),
          "residual = quadrature goes with mixing = quadrature and without a learned alpha")
     if o.mixing == "quadrature":
-        need(o.hidden_size % 32 == o.memory_channels % 32 == 0, "sizes must be multiples of 32")
+        need(o.hidden_size % 32 == o.memory_channels % 32 == o.content_size % 32 == 0,
+             "sizes must be multiples of 32")
         need(o.norm == "none" and o.positions == "none" and not o.qk_norm and not o.value_norm
              and not o.learnable_scales and o.num_key_value_heads == o.num_attention_heads,
              "what does not go with quadrature")
     else:
         need(o.memory_channels == 0, "memory_channels go with quadrature")
+        need(o.content_heads == 0, "content_heads go with quadrature")
         need(o.hidden_size % o.num_attention_heads == 0,
              "hidden_size must be a multiple of num_attention_heads")
 
@@ -384,10 +389,16 @@ def attention_tensors(o, name):
 
 
 def mixing_tensors(o, name):
-    d, heads, channels = o.hidden_size, o.num_attention_heads, o.memory_channels
+    d, heads, readers, channels = o.hidden_size, o.num_attention_heads, o.content_heads, o.memory_channels
+    parts = 1 + heads + readers  # of the size of a token
     yield f"{name}.position_bias", [heads, o.position_bias_offsets]
-    yield f"{name}.coefficients", [1 + heads + (1 if channels else 0)]
-    yield f"{name}.out_proj.weight", [d, (1 + heads) * d + channels]
+    yield f"{name}.coefficients", [parts + (1 if channels else 0)]
+    yield f"{name}.out_proj.weight", [d, parts * d + channels]
+    if readers:
+        yield f"{name}.content_q_proj.weight", [readers * o.content_size, d]
+        yield f"{name}.content_k_proj.weight", [readers * o.content_size, d]
+        yield f"{name}.content_position_bias", [readers, o.position_bias_offsets]
+        yield f"{name}.content_log_range", [readers]
     if channels:
         yield f"{name}.memory_proj.weight", [channels, d]
         yield f"{name}.memory_log_decay", [channels]

@@ -292,17 +292,29 @@ def head(facts, name, x, final_scale):
     return Bound(y.activation * final_scale, y.lipschitz * final_scale), logit
 
 
+def content(o, facts, name, x):
+    """Statement 13: the stretch of heads that are divided by their price is at most this, or 1."""
+    weights = [f"{name}.content_{part}_proj.weight" for part in "qk"]
+    for vector in ("position_bias", "log_range"):
+        facts.one("largest_entry", f"{name}.content_{vector}")  # finite
+    for weight in weights:
+        facts.one("norm", weight)  # stated of every matrix
+    queries, keys = (facts.per_head("heads", weight, o.content_heads) for weight in weights)
+    return max(q * k for q, k in zip(queries, keys)) * o.hidden_size / o.content_size * square(x.activation)
+
+
 def mixing(o, facts, name, x):
     """Statements 11 and 12: every part of what M reads is 1-Lipschitz, or has the stretch of the memory's
-    largest row, times its coefficient; the parts add in quadrature."""
+    largest row, or of a content head, times its coefficient; the parts add in quadrature."""
     facts.one("largest_entry", f"{name}.position_bias")  # finite
     part = Decimal(1)
     if o.memory_channels:
         facts.one("largest_entry", f"{name}.memory_log_decay")
         part = max(part, facts.one("largest_row_rms", f"{name}.memory_proj.weight"))
+    stretch = max(part, content(o, facts, name, x)) if o.content_heads else part
     coefficients = facts.one("euclidean", f"{name}.coefficients")
-    gain = part * facts.one("norm", f"{name}.out_proj.weight") * coefficients
-    return Bound(gain * x.activation, gain * x.lipschitz)
+    gain = facts.one("norm", f"{name}.out_proj.weight") * coefficients
+    return Bound(part * gain * x.activation, stretch * gain * x.lipschitz)
 
 
 def quadrature_feed_forward(o, facts, name, x):

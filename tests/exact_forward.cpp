@@ -180,7 +180,38 @@ RealRows attention(const TransformerOptions& o, const Weights& w, const std::str
   return y;
 }
 
-// Quadrature mixing: heads by position, the decaying maximum, and the skip, through one matrix.
+// One content head of one token: softmax over the tokens so far that it sees, which it reads whole, times c/ℓ(r).
+void add_content(const TransformerOptions& o, const Weights& w, const std::string& name, size_t begin,
+                 size_t token, size_t head, const RealRows& x, RealVector& z) {
+  const auto size = static_cast<size_t>(o.content_size);
+  const auto product = [&](const std::string& part, size_t row, size_t t) {
+    const RealVector& weights = w.at(name + ".content_" + part + "_proj.weight")[head * size + row];
+    Real sum;
+    for (size_t i = 0; i < weights.size(); ++i) sum += weights[i] * x[t][i];
+    return sum;
+  };
+  const Real range = exp(w.vector(name + ".content_log_range")[head]);
+  const RealVector& bias = w.at(name + ".content_position_bias")[head];
+  RealVector query, logits;
+  for (size_t row = 0; row < size; ++row) query.push_back(product("q", row, token));
+  for (size_t j = begin; j <= token; ++j) {
+    Real logit;
+    for (size_t row = 0; row < size; ++row) logit += query[row] * product("k", row, j);
+    logits.push_back(logit * range / Real(static_cast<double>(size)) +
+                     bias[std::min(token - j, bias.size() - 1)]);
+  }
+  Real most = logits.front(), sum;
+  for (const Real& logit : logits) most = max(most, logit);
+  for (Real& logit : logits) sum += logit = exp(logit - most);
+  const auto place = 1 + static_cast<size_t>(o.num_attention_heads) + head;
+  const Real gain = w.vector(name + ".coefficients")[place] / (range + sqrt(Real(1.0) + range * range)) / sum;
+  RealVector mean(x[token].size());
+  for (size_t j = begin; j <= token; ++j)
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += logits[j - begin] * x[j][i];
+  for (const Real& value : mean) z.push_back(gain * value);
+}
+
+// Quadrature mixing: heads by position and by content, the decaying maximum, and the skip, through one matrix.
 RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string& name, int64_t layer,
                 const RealRows& x) {
   const RealVector& c = w.vector(name + ".coefficients");
@@ -200,6 +231,8 @@ RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string
       }
       for (const Real& value : mean) z.push_back(c[1 + h] * value / sum);
     }
+    for (size_t h = 0; h < static_cast<size_t>(o.content_heads); ++h)
+      add_content(o, w, name, first_seen(o, layer, t), t, h, x, z);
     for (size_t channel = 0; channel < static_cast<size_t>(o.memory_channels); ++channel) {
       const RealVector& u = w.at(name + ".memory_proj.weight")[channel];
       const Real decay = exp(w.vector(name + ".memory_log_decay")[channel]);
@@ -212,7 +245,7 @@ RealRows mixing(const TransformerOptions& o, const Weights& w, const std::string
         value = value / scale - decay * Real(static_cast<double>(t - j));
         most = j == 0 ? value : max(most, value);
       }
-      z.push_back(c[1 + heads] * most);
+      z.push_back(c.back() * most);
     }
     y.push_back(w.linear(name + ".out_proj", z));
   }

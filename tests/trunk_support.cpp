@@ -68,8 +68,16 @@ at::Tensor head_weight(const Model& model) {
   return {};
 }
 
+at::Tensor named(const Model& model, const std::string& name) {
+  for (const Param& param : model.params())
+    if (param.name == name) return param.tensor.detach();
+  return {};
+}
+
 std::unique_ptr<Model> random_trunk(bool trained, Dice& dice) {
   TransformerOptions options = random_trunk_shape(dice);
+  options.content_heads = dice.below(3);
+  options.content_size = dice.one_of<int64_t>({32, 64});
   auto model = make_model(options, 1);
   const at::NoGradGuard no_gradients;
   for (const Param& param : model->params()) {
@@ -78,6 +86,8 @@ std::unique_ptr<Model> random_trunk(bool trained, Dice& dice) {
       param.tensor.copy_(normal(param.tensor.sizes(), dice.seed()).mul(3.0));
     if (param.role == Role::mixing_weight)
       param.tensor.copy_(normal(param.tensor.sizes(), dice.seed()).mul(dice.between(0.3, 1.0)));
+    if (param.role == Role::content_range)
+      param.tensor.copy_(normal(param.tensor.sizes(), dice.seed()).mul(1.5));
     if (param.role == Role::memory) param.tensor.mul_(dice.between(0.5, 2.0));
     if (param.role == Role::memory_decay)
       param.tensor.copy_(normal(param.tensor.sizes(), dice.seed()).mul(3.0));
@@ -164,12 +174,32 @@ std::unique_ptr<Model> feed_forward(Dice& dice) {
   return model;
 }
 
+// One content head, which reads others only, by queries and keys that are the token itself, `norm` times as long.
+std::unique_ptr<Model> content(Dice& dice) {
+  TransformerOptions options = random_shape(dice);
+  options.memory_channels = 0;
+  options.content_heads = 1 + dice.below(2);
+  auto model = built_trunk(options);
+  const std::string mixing = "model.layers.0.mixing.";
+  const int64_t read = 1 + options.num_attention_heads + dice.below(options.content_heads);
+  const at::Tensor turn = rotation(dice);
+  weight(*model, Role::mixing_weight)[read] = dice.between(0.5, 1.5);
+  weight(*model, Role::content_range).fill_(dice.between(-0.5, 1.0));
+  named(*model, mixing + "content_position_bias").select(1, 0).fill_(-kOneToken);
+  const at::Tensor both = turn.repeat({options.content_heads, 1});
+  weight(*model, Role::content_query).copy_(both.mul(dice.between(1.0, 2.0)));
+  weight(*model, Role::content_key).copy_(both.mul(dice.between(1.3, 2.0)));
+  weight(*model, Role::mixing_output).narrow(1, read * kSize, kSize).copy_(rotation(dice));
+  return model;
+}
+
 std::unique_ptr<Model> of_kind(const std::string& kind, Dice& dice) {
   const at::NoGradGuard no_gradients;
   if (kind == "aligned") return aligned(dice);
   if (kind == "different_tokens") return different_tokens(dice);
   if (kind == "memory") return memory(dice);
   if (kind == "feed_forward") return feed_forward(dice);
+  if (kind == "content") return content(dice);
   return random_trunk(kind == "trained_like", dice);
 }
 
@@ -180,24 +210,58 @@ double largest_block(const at::Tensor& m, int64_t branches) {
   return largest;
 }
 
-double mixing_stretch(const Model& model, int64_t layer, TrunkMistake mistake) {
+// ‖Q_k‖‖K_k‖a², the largest, or 1.
+double content_stretch(const Model& model, int64_t layer, double activation, TrunkMistake mistake) {
+  const TransformerOptions options = transformer_options(model);
+  const at::Tensor q = weight(model, Role::content_query, layer), k = weight(model, Role::content_key, layer);
+  if (!q.defined() || mistake == TrunkMistake::free_content) return 1.0;
+  const double unit = static_cast<double>(kSize) / static_cast<double>(options.content_size);
+  const double power = mistake == TrunkMistake::short_tokens ? 1.0 : 2.0;
+  double largest = 1.0;
+  for (int64_t h = 0; h < options.content_heads; ++h) {
+    const auto norm = [&](const at::Tensor& w) {
+      return spectral_norm(w.narrow(0, h * options.content_size, options.content_size));
+    };
+    const double keys = mistake == TrunkMistake::free_keys ? 1.0 / std::sqrt(unit) : norm(k);
+    largest = std::max(largest, norm(q) * keys * unit * std::pow(activation, power));
+  }
+  return largest;
+}
+
+// Of the parts that the activation grows by, and of those that only a change does.
+struct Gains {
+  double activation, content;
+};
+
+Gains mixing_gains(const Model& model, int64_t layer, double activation, TrunkMistake mistake) {
   const TransformerOptions options = transformer_options(model);
   const at::Tensor m = weight(model, Role::mixing_output, layer), u = weight(model, Role::memory, layer);
   const at::Tensor c = weight(model, Role::mixing_weight, layer).to(at::kDouble);
   double matrix = spectral_norm(m);
-  if (mistake == TrunkMistake::block_norms) matrix = largest_block(m, 1 + options.num_attention_heads);
+  if (mistake == TrunkMistake::block_norms)
+    matrix = largest_block(m, 1 + options.num_attention_heads + options.content_heads);
   double mixture = c.norm().item<double>();
   if (mistake == TrunkMistake::no_coefficients) mixture = 1.0;
   if (mistake == TrunkMistake::largest_weight) mixture = c.abs().max().item<double>();
-  if (!u.defined()) return matrix * mixture;
+  const double content = content_stretch(model, layer, activation, mistake);
+  if (!u.defined()) return {matrix * mixture, content};
   double rows = u.to(at::kDouble).square().mean(1).max().sqrt().item<double>();
   const auto unit = std::sqrt(static_cast<double>(u.size(0)) * static_cast<double>(kSize));
   if (mistake == TrunkMistake::spectral_memory) rows = spectral_norm(u) / unit;
   if (mistake == TrunkMistake::no_memory) rows = 1.0;
-  return matrix * mixture * std::max(1.0, rows);
+  rows = std::max(1.0, rows);
+  return {matrix * mixture * rows, std::max(1.0, content / rows)};
 }
 
 double feed_forward_stretch(const Model& model, int64_t layer, TrunkMistake mistake) {
+  const TransformerOptions options = transformer_options(model);
+  if (options.residual != ResidualKind::quadrature) {
+    const at::Tensor learned = weight(model, Role::residual_weight, layer);
+    const double alpha = learned.defined() ? learned.item<double>() : options.mlp_alpha;
+    const double branch = spectral_norm(weight(model, Role::mlp_up, layer)) *
+                          spectral_norm(weight(model, Role::mlp_down, layer));
+    return std::abs(1.0 - alpha) + std::abs(alpha) * branch;
+  }
   const at::Tensor m = last_weight(model, Role::mixing_output, layer),
                    up = weight(model, Role::mlp_up, layer);
   const at::Tensor c = last_weight(model, Role::mixing_weight, layer).to(at::kDouble);
@@ -213,8 +277,8 @@ double feed_forward_stretch(const Model& model, int64_t layer, TrunkMistake mist
 }  // namespace
 
 Network trunk_network(int number) {
-  constexpr const char* kinds[kTrunkKinds] = {"orthogonal",       "trained_like", "aligned",
-                                              "different_tokens", "memory",       "feed_forward"};
+  constexpr const char* kinds[kTrunkKinds] = {"orthogonal", "trained_like", "aligned", "different_tokens",
+                                              "memory",     "feed_forward", "content"};
   Dice dice(number);
   Network result{.kind = kinds[number % kTrunkKinds]};
   result.model = of_kind(result.kind, dice);
@@ -227,16 +291,12 @@ double twin_bound(const Network& network, TrunkMistake mistake) {
   const Model& model = *network.model;
   const TransformerOptions options = transformer_options(model);
   double lipschitz = spectral_norm(head_weight(model));  // square: units do not matter
+  double activation = network.domain;
   for (int64_t layer = 0; layer < options.num_hidden_layers; ++layer) {
-    const at::Tensor learned = weight(model, Role::residual_weight, layer);
-    const double alpha = learned.defined() ? learned.item<double>() : options.mlp_alpha;
-    if (options.residual == ResidualKind::quadrature) {
-      lipschitz *= mixing_stretch(model, layer, mistake) * feed_forward_stretch(model, layer, mistake);
-      continue;
-    }
-    const double branch = spectral_norm(weight(model, Role::mlp_up, layer)) *
-                          spectral_norm(weight(model, Role::mlp_down, layer));
-    lipschitz *= mixing_stretch(model, layer, mistake) * (std::abs(1.0 - alpha) + std::abs(alpha) * branch);
+    const Gains gains = mixing_gains(model, layer, activation, mistake);
+    const double grown = gains.activation * feed_forward_stretch(model, layer, mistake);
+    activation *= grown;
+    lipschitz *= grown * gains.content;
   }
   return lipschitz;
 }

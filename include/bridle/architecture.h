@@ -58,6 +58,8 @@ struct TransformerOptions {
   int64_t num_hidden_layers = 3;
   MixingKind mixing = MixingKind::attention;
   int64_t memory_channels = 0;  // quadrature: channels of decaying maxima
+  int64_t content_heads = 0;    // quadrature: heads that read tokens by what they are
+  int64_t content_size = 0;     // of their queries and keys; 0: hidden_size
   int64_t num_attention_heads = 4;
   int64_t num_key_value_heads = 0;      // each serves as many query heads; 0: num_attention_heads
   int64_t intermediate_size = 0;        // 0: 4·hidden_size

@@ -46,6 +46,7 @@ struct PhaseTimes {
 struct KeyValueCache {
   struct Layer {
     at::Tensor keys = {}, values = {};  // [B, G, length, h], rotated by their positions; G heads
+    at::Tensor content_keys = {};       // of quadrature mixing, [B, K, length, content_size]
   };
   std::vector<Layer> layers = {};
   int64_t length = 0;

@@ -22,6 +22,8 @@ enum class Role {
   mlp_up,
   mlp_down,
   mixing_output,
+  content_query,  // of content heads: every head is capped and orthogonalised for itself
+  content_key,
   head,
   embedding,
   position_embedding,
@@ -33,6 +35,7 @@ enum class Role {
   mixing_weight,    // coefficients of a mixture, of length at most 1
   memory,           // rows whose products are remembered
   memory_decay,
+  content_range,  // logarithms of how far content moves logits
 };
 
 const char* role_name(Role role);

@@ -29,6 +29,10 @@ const char* role_name(Role role) {
       return "mlp_down";
     case Role::mixing_output:
       return "mixing_output";
+    case Role::content_query:
+      return "content_query";
+    case Role::content_key:
+      return "content_key";
     case Role::head:
       return "head";
     case Role::embedding:
@@ -51,6 +55,8 @@ const char* role_name(Role role) {
       return "memory";
     case Role::memory_decay:
       return "memory_decay";
+    case Role::content_range:
+      return "content_range";
   }
   throw InputError("role", fmt::format("{} is not a role", static_cast<int>(role)));
 }

@@ -71,9 +71,10 @@ UpperBound CapNorms::largest_row_rms(const Param& table) {
   return matrix(table) * root_of_ratio(1, table.tensor.size(1));
 }
 
-// A position bias and a decay cost nothing, so they need no cap; everything else here would.
+// A position bias, a decay and the range of a content head cost nothing, so they need no cap; everything else here would.
 UpperBound CapNorms::largest_entry(const Param& vector) {
-  const bool is_free = vector.role == Role::position_bias || vector.role == Role::memory_decay;
+  const bool is_free = vector.role == Role::position_bias || vector.role == Role::memory_decay ||
+                       vector.role == Role::content_range;
   return is_free ? UpperBound(0.0) : find(vector).cap;
 }
 

@@ -67,9 +67,12 @@ class Formula {
         break;
       case Role::linear:
       case Role::mixing_output:
+      case Role::content_query:
+      case Role::content_key:
       case Role::mixing_weight:
       case Role::memory:
       case Role::memory_decay:
+      case Role::content_range:
         break;  // refused before
     }
   }

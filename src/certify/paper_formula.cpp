@@ -100,9 +100,12 @@ class Formula {
       case Role::gain:
       case Role::residual_weight:
       case Role::mixing_output:
+      case Role::content_query:
+      case Role::content_key:
       case Role::mixing_weight:
       case Role::memory:
       case Role::memory_decay:
+      case Role::content_range:
         break;  // refused before
     }
   }

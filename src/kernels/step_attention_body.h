@@ -127,16 +127,17 @@ BRIDLE_INLINE int64_t to_vectors(int64_t row) {
 void attend(const AttentionTask& task) {
   const TileScope tiles;
   const int64_t size = padded(task.head_size), steps = size / kStep, stride = task.rows + kBlock;
+  const int64_t value_size = task.size_of_value();
   Pieces pieces(task.scratch);
   auto* keys = pieces.take<uint32_t>(packed_words(task.rows, size));
-  auto* values = pieces.take<uint32_t>(packed_words(task.rows, size));
+  auto* values = pieces.take<uint32_t>(packed_words(task.rows, padded(value_size)));
   auto* logits = pieces.take<float>(kBlock * stride);
   auto* weights = pieces.take<Value>(kBlock * stride);
   const auto *q = static_cast<const Value*>(task.q), *k = static_cast<const Value*>(task.k),
              *v = static_cast<const Value*>(task.v);
   auto* out = static_cast<Value*>(task.out);
   pack_tokens(k, task.stride, task.rows, task.head_size, keys);
-  pack_entries(v, task.stride, task.rows, task.head_size, values);
+  pack_entries(v, task.stride_of_values(), task.rows, value_size, values);
   float factors[kBlock];
   for (int64_t top = 0; top < task.rows; top += kBlock) {
     const int64_t blocks = top / kBlock + 1, first_block = task.sees.begin(top) / kBlock;
@@ -158,11 +159,11 @@ void attend(const AttentionTask& task) {
       }
       for (int64_t j = end; j < blocks * kBlock; j += kLanes) store(weights + i * stride + j, splat(0.0F));
       const float sum = sum_of(total);
-      factors[i] = 1.0F / sum;
+      factors[i] = task.gain / sum;
       task.log_sums[top + i] = most * kLn2 + std::log(sum);
     }
     weighted_sum(weights, stride, values, task.rows / kStep, first_block, blocks, factors,
-                 out + top * task.out_stride, task.out_stride, task.head_size);
+                 out + top * task.out_stride, task.out_stride, value_size);
   }
 }
 
@@ -186,11 +187,24 @@ BRIDLE_INLINE float row_product(const AttentionTask& task, int64_t row) {
   return sum;
 }
 
+// Of one token: the mean of products under its weights, which is what the gain gets.
+BRIDLE_INLINE float mean_product(const AttentionTask& task, const LogitRow& row, const float* products,
+                                 float log_sum) {
+  const Kept kept(task, row.token);
+  Floats total = splat(0.0F);
+  for (int64_t j = row.first(); j < to_vectors(row.token); j += kLanes)
+    total = total + power_of_two<kTerms>(row.at(j) - log_sum) * kept.at(load(products + j), j);
+  const float mean = sum_of(total);
+  *task.d_gain += mean;
+  return mean;
+}
+
 // Of one token: weights and the logits' gradients, zero where it sees nothing from `start` to `end`.
 BRIDLE_INLINE void weights_and_slopes(const AttentionTask& task, const LogitRow& row, const float* products,
                                       Value* weights, Value* slopes, int64_t start, int64_t end) {
-  const float mean = row_product(task, row.token);
-  const float log_sum = task.log_sums[row.token] * kLog2e;
+  const float log_sum = task.log_sums[row.token] * kLog2e, gain = task.gain;
+  const bool has_gain = task.d_gain != nullptr;
+  const float mean = has_gain ? mean_product(task, row, products, log_sum) : row_product(task, row.token);
   float* d_bias = task.d_bias == nullptr ? nullptr : task.d_bias + task.rows - 1 - row.token;
   const int64_t begin = row.first(), used = to_vectors(row.token);
   const Kept kept(task, row.token);
@@ -198,13 +212,17 @@ BRIDLE_INLINE void weights_and_slopes(const AttentionTask& task, const LogitRow&
     store(weights + j, splat(0.0F));
     store(slopes + j, splat(0.0F));
   }
+  Floats along = splat(0.0F);
   for (int64_t j = begin; j < used; j += kLanes) {
-    const Floats weight = power_of_two<kTerms>(row.at(j) - log_sum);
+    Floats weight = power_of_two<kTerms>(row.at(j) - log_sum);
+    if (has_gain) weight = weight * gain;
     const Floats slope = weight * (kept.at(load(products + j), j) - mean);
     store(weights + j, kept.at(weight, j));
     store(slopes + j, slope);
     if (d_bias != nullptr) store(d_bias + j, load(d_bias + j) + slope);
+    if (has_gain) along = along + slope * load(row.products + j);
   }
+  if (has_gain) *task.d_scale += sum_of(along);
   for (int64_t j = used; j < end; j += kLanes) {
     store(weights + j, splat(0.0F));
     store(slopes + j, splat(0.0F));
@@ -234,12 +252,13 @@ void store_sums(const float* sums, int64_t rows, int64_t size, float factor, Val
 void attend_backward(const AttentionTask& task) {
   const TileScope tiles;
   const int64_t size = padded(task.head_size), steps = size / kStep, stride = task.rows + kBlock;
+  const int64_t value_size = task.size_of_value(), value_columns = padded(value_size);
   Pieces pieces(task.scratch);
   auto* keys = pieces.take<uint32_t>(packed_words(task.rows, size));
   auto* key_entries = pieces.take<uint32_t>(packed_words(task.rows, size));
-  auto* values = pieces.take<uint32_t>(packed_words(task.rows, size));
+  auto* values = pieces.take<uint32_t>(packed_words(task.rows, value_columns));
   auto* strip_q = pieces.take<uint32_t>(packed_words(kStripRows, size));
-  auto* strip_d = pieces.take<uint32_t>(packed_words(kStripRows, size));
+  auto* strip_d = pieces.take<uint32_t>(packed_words(kStripRows, value_columns));
   auto* transposed = pieces.take<uint32_t>(packed_words(kStripRows, kBlock));
   auto* logits = pieces.take<float>(kBlock * stride);
   auto* products = pieces.take<float>(kBlock * stride);
@@ -249,7 +268,7 @@ void attend_backward(const AttentionTask& task) {
              *v = static_cast<const Value*>(task.v), *d_out = static_cast<const Value*>(task.d_out);
   pack_tokens(k, task.stride, task.rows, task.head_size, keys);
   pack_entries(k, task.stride, task.rows, task.head_size, key_entries);
-  pack_tokens(v, task.stride, task.rows, task.head_size, values);
+  pack_tokens(v, task.stride_of_values(), task.rows, value_size, values);
   float factors[kBlock];
   for (float& factor : factors) factor = task.scale;
   for (int64_t strip = 0; strip < task.rows; strip += kStripRows) {
@@ -259,8 +278,8 @@ void attend_backward(const AttentionTask& task) {
       const int64_t blocks = top / kBlock + 1, first_block = task.sees.begin(top) / kBlock;
       Value *own_weights = weights + (top - strip) * stride, *own_slopes = slopes + (top - strip) * stride;
       strip_of_products(q + top * task.stride, task.stride, keys, steps, first_block, blocks, logits, stride);
-      strip_of_products(d_out + top * task.out_stride, task.out_stride, values, steps, first_block, blocks,
-                        products, stride);
+      strip_of_products(d_out + top * task.out_stride, task.out_stride, values, value_columns / kStep,
+                        first_block, blocks, products, stride);
       for (int64_t i = 0; i < kBlock; ++i) {
         weights_and_slopes(task, LogitRow(task, logits + i * stride, top + i), products + i * stride,
                            own_weights + i * stride, own_slopes + i * stride, strip_first * kBlock,
@@ -270,15 +289,16 @@ void attend_backward(const AttentionTask& task) {
                    static_cast<Value*>(task.dq) + top * task.stride, task.stride, task.head_size);
     }
     pack_entries(q + strip * task.stride, task.stride, rows, task.head_size, strip_q);
-    pack_entries(d_out + strip * task.out_stride, task.out_stride, rows, task.head_size, strip_d);
+    pack_entries(d_out + strip * task.out_stride, task.out_stride, rows, value_size, strip_d);
     add_transposed(slopes, stride, rows, strip_first, strip_blocks, strip_q, size, task.key_sums, transposed);
-    add_transposed(weights, stride, rows, strip_first, strip_blocks, strip_d, size, task.value_sums,
+    add_transposed(weights, stride, rows, strip_first, strip_blocks, strip_d, value_columns, task.value_sums,
                    transposed);
   }
   store_sums(task.key_sums, task.rows, size, task.scale, static_cast<Value*>(task.dk), task.stride,
              task.head_size);
-  store_sums(task.value_sums, task.rows, size, 1.0F, static_cast<Value*>(task.dv), task.stride,
-             task.head_size);
+  if (task.dv == nullptr) return;
+  store_sums(task.value_sums, task.rows, value_columns, 1.0F, static_cast<Value*>(task.dv),
+             task.stride_of_values(), value_size);
 }
 
 // Entries i … i + 15 of a head, zero past its end.

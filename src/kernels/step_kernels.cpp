@@ -9,9 +9,11 @@ constexpr int64_t kLine = 64;  // bytes to which pieces are rounded
 
 }  // namespace
 
-int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes) {
+int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes, int64_t value_size) {
   const int64_t size = padded(head_size), stride = rows + amx::kBlock;
-  const int64_t packed = value_bytes * (3 * rows * size + 2 * kStrip * size + kStrip * amx::kBlock);
+  const int64_t values = value_size == 0 ? size : padded(value_size);
+  const int64_t tokens = rows * (2 * size + values) + kStrip * (size + values);
+  const int64_t packed = value_bytes * (tokens + kStrip * amx::kBlock);
   const int64_t strips = 2 * 4 * amx::kBlock * stride + 2 * value_bytes * kStrip * stride;
   return packed + strips + 16 * kLine;
 }

@@ -146,7 +146,8 @@ struct VisibleTokens {
   }
 };
 
-// Causal attention of one head over one sequence. q, k, v and their gradients share a stride; tables are of `rows` rows.
+// Causal attention of one head over one sequence. q, k, v and their gradients share a stride; tables are of `rows` rows. Values may
+// be of another size than queries and keys, and stand elsewhere: whole tokens, for content heads (nn/content_heads.h).
 struct AttentionTask {
   VisibleTokens sees = {};
   int64_t rows = 0;  // padded tokens
@@ -154,22 +155,31 @@ struct AttentionTask {
   float scale = 1.0F;
   const void *q = nullptr, *k = nullptr, *v = nullptr;
   int64_t stride = 0;
-  void* out = nullptr;  // forward: written; backward: read
+  int64_t value_size = 0;    // 0: head_size
+  int64_t value_stride = 0;  // of v; 0: stride
+  float gain = 1.0F;         // multiplies what the head gives
+  void* out = nullptr;       // forward: written; backward: read, unless there is a d_gain
   int64_t out_stride = 0;
   float* log_sums = nullptr;  // [rows]: of the exponentials of each row's logits
   const float* bias =
       nullptr;  // null, or [2·rows]: what is added to logits, at rows − 1 − i + j for token i reading j
   // backward
-  const void* d_out = nullptr;  // with out_stride
-  void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  const void* d_out = nullptr;                       // with out_stride
+  void *dq = nullptr, *dk = nullptr, *dv = nullptr;  // dv null: it is not made
   float *key_sums = nullptr,
-        *value_sums = nullptr;  // [rows, padded head_size]: added to; dk and dv are made of them
-  float* d_bias = nullptr;      // as bias; added to
-  FusedDrop drop = {};          // of weights
-  int64_t drop_row = 0;         // of the hash, for the first token's weights
-  void* scratch = nullptr;      // attention_scratch bytes, 64-byte aligned
+        *value_sums = nullptr;                  // [rows, padded size]: added to; dk and dv are made of them
+  float* d_bias = nullptr;                      // as bias; added to
+  float *d_gain = nullptr, *d_scale = nullptr;  // both or none; added to
+  FusedDrop drop = {};                          // of weights
+  int64_t drop_row = 0;                         // of the hash, for the first token's weights
+  void* scratch = nullptr;                      // attention_scratch bytes, 64-byte aligned
+
+  [[gnu::always_inline]] int64_t size_of_value() const { return value_size == 0 ? head_size : value_size; }
+  [[gnu::always_inline]] int64_t stride_of_values() const {
+    return value_stride == 0 ? stride : value_stride;
+  }
 };
-int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes);
+int64_t attention_scratch(int64_t rows, int64_t head_size, int64_t value_bytes, int64_t value_size = 0);
 constexpr int64_t kStripRows = 128;  // backward: rows whose weights are turned around together
 
 // Of one sequence: out = (c₀x, c₁·P₁x, …), where head h of token i weights token j by exp(b_h(i − j)), over what it sees.

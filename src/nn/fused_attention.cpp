@@ -126,17 +126,20 @@ void FusedAttention::set_rows(FusedProgram& program, int64_t rows) {
   program.resize_sums(bias_sums_, std::ssize(bias_));
 }
 
-// At rows − 1 − offset; the last offset serves all that are farther.
-void FusedAttention::read_tables(const FusedProgram& /*program*/) {
-  if (!options_.position_bias) return;
-  const at::Tensor table = options_.position_bias->tensor.detach().contiguous();
-  const int64_t offsets = table.size(1);
-  for (int64_t head = 0; head < options_.heads.query.heads; ++head) {
-    const float* from = static_cast<const float*>(table.data_ptr()) + head * offsets;
-    float* to = bias_.data() + head * 2 * rows_;
-    for (int64_t offset = 0; offset < rows_; ++offset)
-      to[rows_ - 1 - offset] = from[std::min(offset, offsets - 1)];
+void spread_offsets(const Param& table, int64_t rows, std::vector<float>& out) {
+  const at::Tensor values = table.tensor.detach().contiguous();
+  const int64_t heads = values.size(0), offsets = values.size(1);
+  out.assign(static_cast<size_t>(heads * 2 * rows), 0.0F);
+  for (int64_t head = 0; head < heads; ++head) {
+    const float* from = static_cast<const float*>(values.data_ptr()) + head * offsets;
+    float* to = out.data() + head * 2 * rows;
+    for (int64_t offset = 0; offset < rows; ++offset)
+      to[rows - 1 - offset] = from[std::min(offset, offsets - 1)];
   }
+}
+
+void FusedAttention::read_tables(const FusedProgram& /*program*/) {
+  if (options_.position_bias) spread_offsets(*options_.position_bias, rows_, bias_);
 }
 
 const float* FusedAttention::bias_of(int64_t head) const {

@@ -75,6 +75,10 @@ struct FusedAttentionOptions {
   double dropout = 0.0;  // of the weights
 };
 
+// A table of logits [heads, offsets] as the kernels read it, [heads, 2·rows]: offset o at rows − 1 − o; the last offset serves all
+// that are farther.
+void spread_offsets(const Param& table, int64_t rows, std::vector<float>& out);
+
 class FusedAttention : public FusedOperation {
  public:
   FusedAttention(FusedProgram& program, FusedAttentionOptions options);

@@ -101,7 +101,7 @@ DecayTask FusedMixing::decay_task(const FusedGroup& group, int64_t sequence) con
           .v = v.row(row),
           .stays = stays.row(row),
           .stride = v.stride,
-          .out = out.at(row, (1 + heads()) * options_.size),
+          .out = out.at(row, memory_column()),
           .out_stride = out.stride,
           .decays = decays_.data(),
           .coefficient = coefficients_.back(),
@@ -151,9 +151,9 @@ void FusedMixing::backward(FusedGroup& group, const FusedPart& part) const {
     group.kernels().narrow(own.d_x, options_.size, rows_, copy.row(row), copy.stride);
     if (channels() == 0) continue;
     DecayTask memory = decay_task(group, sequence);
-    memory.d_out = d_out.at(row, (1 + heads()) * options_.size);
+    memory.d_out = d_out.at(row, memory_column());
     memory.d_v = group.matrix(options_.d_memory).row(row);
-    memory.d_coefficient = sums + 1 + heads();
+    memory.d_coefficient = sums + std::ssize(coefficients_) - 1;
     memory.d_decays = sums + std::ssize(coefficients_);
     group.kernels().decaying_max_backward(memory);
   }
@@ -161,7 +161,7 @@ void FusedMixing::backward(FusedGroup& group, const FusedPart& part) const {
 
 void FusedMixing::gradients(const FusedSlots& slots, float mean, std::span<at::Tensor> results) const {
   const auto give = [&](const Param& param, size_t place, int64_t first) {
-    results[place] = at::zeros_like(param.tensor.detach());
+    if (!results[place].defined()) results[place] = at::zeros_like(param.tensor.detach());
     slots.add_rows(sums_, 0, mean, results[place].unsqueeze(0), first);
   };
   give(options_.coefficients, coefficients_place_, 0);

@@ -1,5 +1,6 @@
 // The parts of quadrature mixing (nn/mixing.h), side by side, for the matrix that follows: the token, its heads' means by position,
-// and the decaying maximum of channels that a product has given.
+// and the decaying maximum of channels that a product has given. Content heads (nn/fused_content.h) stand between those two, and
+// run before.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@ namespace bridle {
 
 struct FusedMixingOptions {
   Param position_bias = {};             // [heads, offsets]
-  Param coefficients = {};              // [1 + heads (+ 1)]
+  Param coefficients = {};              // [1 + heads (+ content heads) (+ 1)]
   std::optional<Param> log_decay = {};  // [channels]
   int64_t size = 0;                     // of a token, a multiple of 32
   Visibility sees = {};
@@ -37,6 +38,7 @@ class FusedMixing : public FusedOperation {
   DecayTask decay_task(const FusedGroup& group, int64_t sequence) const;
   void drop(const FusedGroup& group, int64_t sequence, const FusedMatrix& z) const;  // in place
   int64_t heads() const { return options_.position_bias.tensor.size(0); }
+  int64_t memory_column() const { return (options_.coefficients.tensor.numel() - 1) * options_.size; }
   int64_t channels() const { return options_.log_decay ? options_.log_decay->tensor.numel() : 0; }
 
   FusedMixingOptions options_;

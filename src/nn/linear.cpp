@@ -6,7 +6,7 @@ namespace bridle {
 
 Linear::Linear(Weights& weights, const std::string& name, const LinearOptions& options)
     : weight_(weights.matrix(name + ".weight", options.role,
-                             {options.out, options.in, options.heads, options.fan_in})) {
+                             {options.out, options.in, options.heads, options.fan_in, options.apart})) {
   if (options.bias) bias_ = weights.vector(name + ".bias", Role::bias, {options.out}, 0.0);
 }
 

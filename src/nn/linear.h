@@ -15,6 +15,7 @@ struct LinearOptions {
   bool bias = false;
   int64_t heads = 1;   // equal row blocks that belong to heads
   int64_t fan_in = 0;  // see Param
+  bool apart = false;  // see Weights::MatrixShape
 };
 
 class Linear {

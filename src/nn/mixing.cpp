@@ -22,13 +22,14 @@ namespace bridle {
 namespace {
 
 int64_t branches(const TransformerOptions& options) {
-  return 1 + options.num_attention_heads + (options.memory_channels > 0 ? 1 : 0);
+  return 1 + options.num_attention_heads + options.content_heads + (options.memory_channels > 0 ? 1 : 0);
 }
 
 LinearOptions output_layer(const TransformerOptions& options) {
   return {.role = Role::mixing_output,
           .out = options.hidden_size,
-          .in = (1 + options.num_attention_heads) * options.hidden_size + options.memory_channels,
+          .in = (1 + options.num_attention_heads + options.content_heads) * options.hidden_size +
+                options.memory_channels,
           .fan_in = options.hidden_size};
 }
 
@@ -38,6 +39,7 @@ LinearOptions output_layer(const TransformerOptions& options) {
 Mixing::Mixing(const TransformerOptions& options, Weights& weights, const std::string& name, int64_t block)
     : heads_(options.num_attention_heads),
       size_(options.hidden_size),
+      content_heads_(options.content_heads),
       channels_(options.memory_channels),
       sees_(visibility(options, block)),
       dropout_(options.dropout),
@@ -47,6 +49,7 @@ Mixing::Mixing(const TransformerOptions& options, Weights& weights, const std::s
                                    1.0 / std::sqrt(static_cast<double>(branches(options))))),
       output_(weights, name + ".out_proj", output_layer(options)) {
   if (!weights.are_given()) start_positions_(position_bias_, options, block);
+  if (content_heads_ > 0) content_.emplace(options, weights, name, block);
   if (channels_ == 0) return;
   memory_table_ = weights.table(name + ".memory_proj.weight", Role::memory, channels_, size_);
   log_decay_ = weights.vector(name + ".memory_log_decay", Role::memory_decay, {channels_}, 0.0);
@@ -56,15 +59,6 @@ Mixing::Mixing(const TransformerOptions& options, Weights& weights, const std::s
                                .mul(6.0 / static_cast<double>(std::max<int64_t>(1, channels_ - 1)))
                                .sub(7.2));
 }
-
-namespace {
-
-// What exponentials are computed in: float32, or float64 where the pass is.
-at::Tensor exact_enough(const at::Tensor& weight, const at::Tensor& x) {
-  return weight.to(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
-}
-
-}  // namespace
 
 at::Tensor Mixing::head_weights(int64_t rows, int64_t length, const Pass& pass,
                                 const at::Tensor& like) const {
@@ -108,6 +102,14 @@ at::Tensor Mixing::memory(const at::Tensor& v, const at::Tensor& begins, int64_t
   return at::stack(all, 1);
 }
 
+// c_k/ℓ(r_k): [K].
+at::Tensor Mixing::content_gains(const at::Tensor& like) const {
+  return exact_enough(coefficients_.tensor, like)
+      .narrow(0, 1 + heads_, content_heads_)
+      .div(content_->prices(like))
+      .to(like.scalar_type());
+}
+
 at::Tensor Mixing::forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer* cache) const {
   const at::Tensor c = coefficients_.tensor.to(x.scalar_type());
   at::Tensor seen = x;  // [B, length, d]
@@ -116,17 +118,22 @@ at::Tensor Mixing::forward(const at::Tensor& x, Pass& pass, KeyValueCache::Layer
   const at::Tensor means = at::matmul(weights, seen.unsqueeze(1));  // [B, H, T, d]
   std::vector<at::Tensor> parts{x.mul(c[0])};
   for (int64_t h = 0; h < heads_; ++h) parts.push_back(means.select(1, h).mul(c[1 + h]));
+  if (content_) {
+    const at::Tensor read = content_->means(x, seen, pass, cache), gains = content_gains(x);
+    for (int64_t k = 0; k < content_heads_; ++k) parts.push_back(read.select(1, k).mul(gains[k]));
+  }
   if (channels_ > 0) {
     const at::Tensor most = memory(memory_inputs(x), pass.begins, seen.size(1) - x.size(1),
                                    cache == nullptr ? at::Tensor() : cache->values);
     if (cache != nullptr) cache->values = most.select(1, x.size(1) - 1);
-    parts.push_back(most.mul(c[1 + heads_]));
+    parts.push_back(most.mul(c[c.numel() - 1]));
   }
   if (cache != nullptr) cache->keys = seen;
   return output_.forward(dropout(at::cat(parts, -1), dropout_, pass));
 }
 
-// Every part of z_i moves by at most its coefficient times max(1, ‖u‖) times the largest move of a token, so z_i by |c| times that.
+// Every part of z_i moves by at most its coefficient times its own stretch times the largest move of a token, so z_i by |c| times the
+// largest of these.
 Bound Mixing::bound(const Bound& in, Walk& walk) const {
   walk.norms.largest_entry(position_bias_);  // free in the bound, but it must be finite
   UpperBound gain = 1.0;
@@ -134,7 +141,9 @@ Bound Mixing::bound(const Bound& in, Walk& walk) const {
     walk.norms.largest_entry(*log_decay_);
     gain = max(gain, walk.norms.largest_row_rms(*memory_table_));
   }
-  return in.affine(walk.norms.matrix(output_.weight()) * walk.norms.euclidean(coefficients_) * gain);
+  const UpperBound stretch = content_ ? max(gain, content_->stretch(in.activation, walk)) : gain;
+  const UpperBound whole = walk.norms.matrix(output_.weight()) * walk.norms.euclidean(coefficients_);
+  return {.activation = whole * gain * in.activation, .lipschitz = whole * stretch * in.lipschitz};
 }
 
 // Means are those of attention whose logits are exact; a maximum moves by at most what its arguments do, channel by channel.
@@ -161,6 +170,20 @@ Enclosure Mixing::enclose(const Enclosure& x, ErrorWalk& walk) const {
   at::Tensor reach_squares = square(x.reach.mul(own)).add(square(reach).mul(heads));
   at::Tensor error_squares = square(x.error.mul(own)).add(square(mean_error).mul(heads));
   at::Tensor sizes = square(walk.size(x).mul(own)).add(square(size).mul(heads));
+  Enclosure read;
+  if (content_) {
+    read = content_->enclose(x, walk);
+    const at::Tensor gains = content_gains(x.values).detach().abs().mul(1.0 + 0x1p-40);
+    for (int64_t k = 0; k < content_heads_; ++k) {
+      const double gain = gains[k].item<double>();
+      // The price: an exponential, a square, a root, a sum and a quotient.
+      const at::Tensor rounding = size.mul(walk.sum_unit(dimensions).mul(32.0));
+      const at::Tensor off = read.error.select(2, k).add(rounding).mul(gain);
+      reach_squares = reach_squares.add(square(read.reach.select(2, k).mul(gain)));
+      error_squares = error_squares.add(square(off.add(walk.scalar_error(gain, dimensions))));
+      sizes = sizes.add(square(size.mul(gain)));
+    }
+  }
   if (memory_table_) {
     const Enclosure product = enclose_product(x, *memory_table_, nullptr, 0, walk);
     const double scale = memory_scale() * (1.0 + 0x1p-40), root = std::sqrt(static_cast<double>(channels_));
@@ -172,7 +195,7 @@ Enclosure Mixing::enclose(const Enclosure& x, ErrorWalk& walk) const {
     const at::Tensor channel = so_far(walk.size(product)).mul(scale);  // no |v| of any channel is larger
     const at::Tensor rounding = channel.add(farthest).mul(unit.mul(32.0)).add(least.mul(16.0));
     const at::Tensor off = so_far(product.error).mul(scale).add(rounding).mul(root);
-    const double weight = c[1 + heads_].item<double>();
+    const double weight = c[c.numel() - 1].item<double>();
     reach_squares = reach_squares.add(square(reach.mul(frobenius * weight)));
     error_squares = error_squares.add(square(off.mul(weight)));
     sizes = sizes.add(square(channel.add(farthest).mul(root * weight)));
@@ -188,7 +211,10 @@ Enclosure Mixing::enclose(const Enclosure& x, ErrorWalk& walk) const {
   const at::Tensor means = at::matmul(head_weights(tokens, tokens, pass, x.values), x.values.unsqueeze(1));
   std::vector<at::Tensor> parts{x.values.mul(cc[0])};
   for (int64_t h = 0; h < heads_; ++h) parts.push_back(means.select(1, h).mul(cc[1 + h]));
-  if (memory_table_) parts.push_back(memory(memory_inputs(x.values), walk.begins, 0, {}).mul(cc[1 + heads_]));
+  for (int64_t k = 0; k < content_heads_; ++k)
+    parts.push_back(read.values.select(1, k).mul(content_gains(x.values)[k]));
+  if (memory_table_)
+    parts.push_back(memory(memory_inputs(x.values), walk.begins, 0, {}).mul(cc[cc.numel() - 1]));
   const Enclosure z{at::cat(parts, -1), raised(reach_squares.sqrt()), walk.guarded(raised(all), stored)};
   return output_.enclose(z, walk);
 }
@@ -217,6 +243,10 @@ void Mixing::fuse(FusedProgram& program, const FusedValue& in, const FusedEnd& e
                                                                   .out = mixing.memory,
                                                                   .d_out = mixing.d_memory}));
   }
+  if (content_)
+    content_->fuse(
+        program, in,
+        {.coefficients = coefficients_, .first = 1 + heads_, .out = mixing.out, .d_out = mixing.d_out});
   program.add(std::make_unique<FusedMixing>(program, mixing));
   program.add(std::make_unique<FusedLinear>(
       program,

@@ -1,13 +1,14 @@
 // Quadrature mixing: what a token takes from the tokens before it, and the skip, in one matrix.
-//   y_i = M·[c₀x_i; c₁·(P₁x)_i; …; c_H·(P_Hx)_i; c_m·m_i]
+//   y_i = M·[c₀x_i; c₁·(P₁x)_i; …; c_H·(P_Hx)_i; c_k·f_k(x)_i …; c_m·m_i]
 // P_h weights tokens by their distance alone, softmax of a learned b_h(i − j) over the window: it is a mean of whole vectors and
-// has stretch 1. m, with C channels, remembers what was seen at any distance: m_{i,c} = max_j (u_c·x_j/√(Cd) − λ_c(i − j)), λ = exp(ρ).
-// Stretch ≤ σ(M)·|c|·max(1, largest row RMS of u): docs/theory/modules.md, statements 11 and 12.
+// has stretch 1. f_k are content heads (nn/content_heads.h), whose stretch is 1 as well. m, with C channels, remembers what was seen at any distance: m_{i,c} = max_j (u_c·x_j/√(Cd) − λ_c(i − j)), λ = exp(ρ).
+// Stretch ≤ σ(M)·|c|·max(1, largest row RMS of u, ‖Q_k‖‖K_k‖a²): docs/theory/modules.md, statements 11 to 13.
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "nn/content_heads.h"
 #include "nn/enclosure.h"
 #include "nn/fused_program.h"
 #include "nn/linear.h"
@@ -35,15 +36,17 @@ class Mixing {
   at::Tensor memory(const at::Tensor& v, const at::Tensor& begins, int64_t first,
                     const at::Tensor& before) const;
   double memory_scale() const;
+  at::Tensor content_gains(const at::Tensor& like) const;
 
-  int64_t heads_, size_, channels_;
+  int64_t heads_, size_, content_heads_, channels_;
   Visibility sees_;
   double dropout_;                     // of what the matrix reads
   Param position_bias_;                // [H, offsets]
-  Param coefficients_;                 // [1 + H (+ 1)]
+  Param coefficients_;                 // [1 + H + K (+ 1)]
   std::optional<Param> memory_table_;  // u: [C, d]
   std::optional<Param> log_decay_;     // ρ: [C]
   Linear output_;                      // M
+  std::optional<ContentHeads> content_;
 };
 
 }  // namespace bridle

@@ -63,6 +63,10 @@ Settings transformer_settings(TransformerOptions& o) {
       {"mixing", choice(&o.mixing), "how a token reads others"},
       {"memory_channels", &o.memory_channels, "quadrature: channels of decaying maxima; 0: none",
        kCountOrNone},
+      {"content_heads", &o.content_heads,
+       "quadrature: heads that read whole tokens by what they are, beside those by position", kCountOrNone},
+      {"content_size", &o.content_size, "quadrature: of their queries and keys; 0: hidden_size",
+       kCountOrNone},
       {"num_attention_heads", &o.num_attention_heads, "heads", kCount},
       {"num_key_value_heads", &o.num_key_value_heads,
        "heads of keys and values, each serving as many query heads; 0: num_attention_heads", kCount},
@@ -173,16 +177,17 @@ void check_quadrature(const TransformerOptions& o) {
   if (o.mixing != MixingKind::quadrature) {
     require(o.memory_channels == 0,
             fmt::format("memory_channels must be 0 without mixing = quadrature, got {}", o.memory_channels));
+    require(o.content_heads == 0,
+            fmt::format("content_heads must be 0 without mixing = quadrature, got {}", o.content_heads));
     return;
   }
-  require(
-      o.hidden_size % 32 == 0 && o.memory_channels % 32 == 0,
-      fmt::format("hidden_size and memory_channels must be multiples of 32 for mixing = quadrature, got {} "
-                  "and {}",
-                  o.hidden_size, o.memory_channels));
+  require(o.hidden_size % 32 == 0 && o.memory_channels % 32 == 0 && o.content_size % 32 == 0,
+          fmt::format("hidden_size, memory_channels and content_size must be multiples of 32 for mixing = "
+                      "quadrature, got {}, {} and {}",
+                      o.hidden_size, o.memory_channels, o.content_size));
   require(o.norm == NormLayer::none && o.positions == PositionKind::none && !o.qk_norm && !o.value_norm &&
               !o.learnable_scales && o.num_key_value_heads == o.num_attention_heads,
-          "mixing = quadrature reads by position alone, without norms: it goes with norm = none, positions = "
+          "mixing = quadrature has no rope and no norms: it goes with norm = none, positions = "
           "none, qk_norm = false, value_norm = false, learnable_scales = false and no num_key_value_heads");
 }
 
@@ -195,6 +200,7 @@ void fill_in_(TransformerOptions& o) {
   if (o.mlp_alpha == 0.0) o.mlp_alpha = alpha;
   if (o.num_key_value_heads == 0) o.num_key_value_heads = o.num_attention_heads;
   if (o.intermediate_size == 0) o.intermediate_size = 4 * o.hidden_size;
+  if (o.content_size == 0 && o.content_heads > 0) o.content_size = o.hidden_size;
   if (o.real_vocab_size == 0) o.real_vocab_size = o.vocab_size;
   if (o.position_bias_offsets == 0) o.position_bias_offsets = o.max_position_embeddings;
   if (o.branch_dropout == 0.0) o.branch_dropout = o.dropout;
@@ -213,13 +219,14 @@ void resolve_(TransformerOptions& o) {
 // An allow-list over every field: a new one does not compile until someone has said here what the fused pass makes of it.
 std::string unfused_key(const TransformerOptions& options) {
   const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, mixing, memory_channels,
-               num_attention_heads, num_key_value_heads, intermediate_size, max_position_embeddings,
-               positions, rope_theta, rope_half_truncated, activation, activation_divisor, softmax_scale,
-               attention_output_scale, residual, attention_alpha, mlp_alpha, learned_alpha, position_bias,
-               position_bias_offsets, position_bias_start, position_bias_dilation, qk_norm, qk_norm_epsilon,
-               value_norm, attention_window, window_block, long_window_layers, document_token, logit_bias,
-               norm, norm_epsilon, norm_gain, norm_after, learnable_scales, bias, tie_embeddings, dropout,
-               branch_dropout, drop_path, logit_soft_cap, initialization, final_scale] = options;
+               content_heads, content_size, num_attention_heads, num_key_value_heads, intermediate_size,
+               max_position_embeddings, positions, rope_theta, rope_half_truncated, activation,
+               activation_divisor, softmax_scale, attention_output_scale, residual, attention_alpha,
+               mlp_alpha, learned_alpha, position_bias, position_bias_offsets, position_bias_start,
+               position_bias_dilation, qk_norm, qk_norm_epsilon, value_norm, attention_window, window_block,
+               long_window_layers, document_token, logit_bias, norm, norm_epsilon, norm_gain, norm_after,
+               learnable_scales, bias, tie_embeddings, dropout, branch_dropout, drop_path, logit_soft_cap,
+               initialization, final_scale] = options;
   const bool known_positions = positions == PositionKind::rope || positions == PositionKind::learned ||
                                positions == PositionKind::none;
   const bool known_norm = norm == NormLayer::none || norm == NormLayer::tanh || norm == NormLayer::rms_norm ||

@@ -1,5 +1,6 @@
 #include "nn/weights.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_eigvalsh.h>
 #include <ATen/ops/linalg_qr.h>
@@ -48,7 +49,7 @@ at::Tensor Weights::plain(const std::string& name, at::IntArrayRef shape) const 
 }
 
 at::Tensor Weights::initial_matrix(Role role, const MatrixShape& shape) const {
-  const auto& [out, in, heads, fan_in] = shape;
+  const auto& [out, in, heads, fan_in, apart] = shape;
   const bool ends_branch = role == Role::attention_output || role == Role::mlp_down;
   switch (initialization_) {
     case Initialization::normal: {
@@ -61,14 +62,18 @@ at::Tensor Weights::initial_matrix(Role role, const MatrixShape& shape) const {
       break;
   }
   if ((ends_branch && branches_begin_at_zero) || role == Role::head) return at::zeros({out, in}, at::kDouble);
-  const double unit = std::sqrt(static_cast<double>(out) / static_cast<double>(fan_in > 0 ? fan_in : in));
-  return semi_orthogonal(normal({out, in})).mul_(unit);
+  const int64_t blocks = apart ? heads : 1, rows = out / blocks;
+  const double unit = std::sqrt(static_cast<double>(rows) / static_cast<double>(fan_in > 0 ? fan_in : in));
+  std::vector<at::Tensor> parts = normal({out, in}).split(rows);
+  for (at::Tensor& part : parts) part = semi_orthogonal(part).mul_(unit);
+  return at::cat(parts);
 }
 
 Param Weights::matrix(const std::string& name, Role role, const MatrixShape& shape) {
   add(name, role, is_plain() ? plain(name, {shape.out, shape.in}) : initial_matrix(role, shape));
   params_.back().heads = shape.heads;
   params_.back().fan_in = shape.fan_in;
+  if (shape.apart) params_.back().blocks = shape.heads;
   return params_.back();
 }
 

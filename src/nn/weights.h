@@ -34,6 +34,7 @@ class Weights {
     int64_t out, in;
     int64_t heads = 1;
     int64_t fan_in = 0;  // see Param
+    bool apart = false;  // heads begin, are capped and are orthogonalised for themselves: Param::blocks
   };
   Param matrix(const std::string& name, Role role, const MatrixShape& shape);
   Param table(const std::string& name, Role role, int64_t rows,

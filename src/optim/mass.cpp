@@ -23,6 +23,8 @@ Group group_of(Role role) {
     case Role::mlp_up:
     case Role::mlp_down:
     case Role::mixing_output:
+    case Role::content_query:
+    case Role::content_key:
       return Group::blocks;
     case Role::embedding:
       return Group::embedding;
@@ -39,6 +41,7 @@ Group group_of(Role role) {
     case Role::mixing_weight:
     case Role::memory:
     case Role::memory_decay:
+    case Role::content_range:
       break;
   }
   return Group::none;

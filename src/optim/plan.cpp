@@ -46,10 +46,12 @@ bool is_supported(at::ScalarType dtype) {
   return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kBFloat16;
 }
 
-// Shares of adam_lr. A mixture's weights live in [0, 1]: at the full rate a branch would be shut before it has learned anything.
+// Shares of adam_lr. A mixture's weights live in [0, 1]: at the full rate a branch would be shut before it has learned anything. So
+// would a content head, whose range would go to nothing before its queries and keys are of use.
 // A memory's rows have entries of RMS 1, which the full rate would move too slowly to be of use before the branch is shut.
 double lr_share(Role role) {
-  if (role == Role::residual_weight || role == Role::mixing_weight) return 0.25;
+  if (role == Role::residual_weight || role == Role::mixing_weight || role == Role::content_range)
+    return 0.25;
   return role == Role::memory ? 10.0 : 1.0;
 }
 

@@ -66,6 +66,8 @@ TEST(ABudget, IsTheHeadsCapWhereBlocksHaveStretchOne) {
                                                      .num_hidden_layers = blocks,
                                                      .mixing = MixingKind::quadrature,
                                                      .memory_channels = 32,
+                                                     .content_heads = 2,
+                                                     .content_size = 64,
                                                      .max_position_embeddings = 8,
                                                      .positions = PositionKind::none,
                                                      .activation = ActivationKind::abs,

@@ -36,6 +36,7 @@ CONFIG_VALUES = {
     "value_norm": [True, False, 0], "norm_after": [True, False, 1], "rope_half_truncated": [True, False, None],
     "window_block": [1, 2, 0, -1, 16777217], "long_window_layers": [[], [0], [1], [-1], [0, 0], ["0"], 0],
     "branch_dropout": [0, 0.5, 1, -0.1], "drop_path": [0, 0.5, 1, -0.1], "mixing": ["attention", "quadrature", "x"], "memory_channels": [0, 32, 64, 16],
+    "content_heads": [0, 1, 2, 3, -1], "content_size": [0, 32, 64, 48, -1],
     "positions": ["rope", "learned", "none"], "residual": ["convex", "plain"],
     "initialization": ["orthogonal", "normal", "xavier_spectral", "x"],
     "softmax_scale": [1, -1.0, 0.5, 2.0, 0], "attention_output_scale": [0.1, 0.3, 0.5, -0.2],

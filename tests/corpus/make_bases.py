@@ -69,6 +69,12 @@ MODELS = {
     "transformer_quadrature_skip": ("F32", 0.3, {**SMALL, "hidden_size": 32, "intermediate_size": 24,
                                                  "mixing": "quadrature", "positions": "none", "bias": True,
                                                  "residual": "quadrature"}),
+    "transformer_quadrature_content": ("F32", 0.3, {**SMALL, "hidden_size": 32, "mixing": "quadrature",
+                                                    "content_heads": 2, "content_size": 64, "positions": "none",
+                                                    "hidden_act": "abs", "activation_divisor": 1.0}),
+    "transformer_quadrature_reading": ("BF16", 0.3, {**SMALL, "hidden_size": 32, "num_hidden_layers": 2,
+                                                     "mixing": "quadrature", "memory_channels": 32,
+                                                     "content_heads": 1, "positions": "none"}),
     "mlp_gelu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 4, 2], "mlp_activation": "gelu"}),
 }
 
@@ -94,10 +100,17 @@ def shapes_of(config):
         if config.get("residual") == "quadrature":
             shapes[f"{block}.mlp.coefficients"] = [2]
             shapes[f"{block}.mlp.down_proj.weight"] = [d, d + layers.pop("mlp.down_proj")[1]]
+        readers, length = config.get("content_heads", 0), config["max_position_embeddings"]
         if mixes:
             shapes[f"{block}.mixing.position_bias"] = [heads, config["max_position_embeddings"]]
-            shapes[f"{block}.mixing.coefficients"] = [heads + 1 + (channels > 0)]
-            shapes[f"{block}.mixing.out_proj.weight"] = [d, d + heads * d + channels]
+            shapes[f"{block}.mixing.coefficients"] = [heads + 1 + readers + (channels > 0)]
+            shapes[f"{block}.mixing.out_proj.weight"] = [d, d + heads * d + readers * d + channels]
+        if readers:
+            for part in "qk":
+                rows = readers * config.get("content_size", d)
+                shapes[f"{block}.mixing.content_{part}_proj.weight"] = [rows, d]
+            shapes[f"{block}.mixing.content_position_bias"] = [readers, length]
+            shapes[f"{block}.mixing.content_log_range"] = [readers]
         if channels:
             shapes[f"{block}.mixing.memory_proj.weight"] = [channels, d]
             shapes[f"{block}.mixing.memory_log_decay"] = [channels]
@@ -144,6 +157,10 @@ def values_of(name, shape, deviation, model, dice):
         values = [1e38 for _ in values]
     if model == "mlp_zero" and name == "model.layers.1.weight":
         values = [0.0 for _ in values]
+    if model == "transformer_quadrature_content" and "content_" in name:
+        values = [2.0 * x for x in values]  # norms beyond 1, which count
+    if model == "transformer_quadrature_reading" and "content_" in name:
+        values = [0.25 * x for x in values]  # and norms that do not
     if model == "transformer_quadrature_deep" and "memory_proj" in name:
         values = [8.0 * x for x in values]  # rows that are longer than 1
     if model.startswith("transformer_scaled") and name.endswith(("v_proj.weight", "o_proj.weight")):

@@ -397,6 +397,8 @@ OPTIONS = {
         "norm_gain": ((True, False), (1, None)),
         "mixing": (("attention",), ("quadrature", "other", "", 1)),
         "memory_channels": ((0,), (-1, 32, 1.0, True, 2 ** 24 + 1)),
+        "content_heads": ((0,), (-1, 1, 1.0, True, 2 ** 24 + 1)),
+        "content_size": ((0, 5, 2 ** 24), (-1, 1.0, True, 2 ** 24 + 1)),
         "hidden_act": (("abs",), ("relu_squared", "abs ")),
         "norm": (("none",), ("center_norm", "layer_norm")),
         "mlp_alpha": ((0, 0.5), (None, "0", 1.0, -2)),
@@ -423,6 +425,16 @@ OPTIONS = {
         "mixing": ((), ("attention",)),
         "mlp_alpha": ((0.5,), ()),
         "intermediate_size": ((), (0, 16, 32))},
+    "transformer_quadrature_content": {
+        "content_heads": ((), (0, 1, 3)),
+        "content_size": ((), (0, 16, 32, 48, 128)),
+        "memory_channels": ((0,), (32,)),
+        "position_bias_offsets": ((0, 3), (2, 4)),
+        "mixing": ((), ("attention",))},
+    "transformer_quadrature_reading": {
+        "content_heads": ((1,), (0, 2)),
+        "content_size": ((0, 32), (16, 64)),
+        "memory_channels": ((), (0, 64))},
     "transformer_speedrun": {
         "qk_norm": ((), (False,)),
         "qk_norm_epsilon": ((0.02, 1), (0, 0.005)),

@@ -14,12 +14,13 @@
 namespace bridle {
 namespace {
 
-TransformerOptions quadrature(int64_t memory = 32) {
+TransformerOptions quadrature(int64_t memory = 32, int64_t content = 2) {
   return {.vocab_size = 11,
           .hidden_size = 32,
           .num_hidden_layers = 2,
           .mixing = MixingKind::quadrature,
           .memory_channels = memory,
+          .content_heads = content,
           .num_attention_heads = 3,
           .max_position_embeddings = 8,
           .positions = PositionKind::none,
@@ -101,7 +102,7 @@ TEST(MixingModule, StaysInsideADocument) {
 TEST(MixingModule, StretchStaysBelowTheBoundAndComesNearIt) {
   double nearest = 0.0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    TransformerOptions options = quadrature(seed % 3 == 0 ? 0 : 32);
+    TransformerOptions options = quadrature(seed % 3 == 0 ? 0 : 32, seed % 3 == 1 ? 1 : 0);
     options.attention_window = seed % 2 == 0 ? 0 : 2;
     Alone alone(options, at::kFloat, 0.2);
     alone.bench.randomize_(seed % 4 == 0 ? 1.0 : 0.2, 100 + seed);
@@ -118,11 +119,27 @@ TEST(MixingModule, StretchStaysBelowTheBoundAndComesNearIt) {
   EXPECT_GT(nearest, 0.3);
 }
 
+// Tokens of norm 2 and content of norm 1.5 may be stretched six times as much as others, and grow no longer for it.
+TEST(MixingModule, ContentIsPaidForInTheStretchAlone) {
+  const at::NoGradGuard no_gradients;
+  test::Bench bench(quadrature(0), at::kFloat);
+  const Mixing mixing(bench.options, bench.weights, "mixing", 1);
+  for (const Param& param : bench.params)
+    if (param.role == Role::content_query) param.tensor.mul_(1.5);
+  const auto norms = measured_norms();
+  Walk walk(*norms);
+  const double whole =
+      bench.params[1].tensor.norm().item<double>() * test::spectral_norm(bench.params[2].tensor);
+  const Bound bound = mixing.bound({.activation = 2.0, .lipschitz = 1.0}, walk);
+  EXPECT_NEAR(bound.activation.to_double(), 2.0 * whole, 1e-5);
+  EXPECT_NEAR(bound.lipschitz.to_double(), 6.0 * whole, 1e-4);
+}
+
 // Two channels whose maxima stand at different tokens: with the spectral norm of u in the place of its Frobenius norm, statement 12
 // would be false.
 TEST(MixingModule, TheMemoryPaysForEveryChannel) {
   const at::NoGradGuard no_gradients;
-  TransformerOptions options = quadrature();
+  TransformerOptions options = quadrature(32, 0);
   options.num_attention_heads = 1;
   Alone alone(options, at::kFloat);
   for (const Param& param : alone.bench.params) param.tensor.zero_();

@@ -38,7 +38,7 @@ TEST(TransformerOptions, AreRefusedOutOfTheirRanges) {
     if (auto* const* number = std::get_if<double*>(&setting.place)) **number = infinity;
     EXPECT_ERROR(resolve_(options), InputError, setting.key + " must be " + setting.range.words);
   }
-  EXPECT_EQ(ranges, 26);
+  EXPECT_EQ(ranges, 28);
 }
 
 TEST(TransformerOptions, AreRefusedWhereTheyDoNotGoTogether) {
@@ -64,6 +64,15 @@ TEST(TransformerOptions, AreRefusedWhereTheyDoNotGoTogether) {
   refused("rope_half_truncated needs", [](TransformerOptions& o) {
     o.rope_half_truncated = true;
     o.num_attention_heads = 8;
+  });
+  refused("content_heads must be 0 without mixing = quadrature, got 2",
+          [](TransformerOptions& o) { o.content_heads = 2; });
+  refused("content_size must be multiples of 32", [](TransformerOptions& o) {
+    o.mixing = MixingKind::quadrature;
+    o.positions = PositionKind::none;
+    o.hidden_size = 32;
+    o.content_heads = 1;
+    o.content_size = 40;
   });
   refused("norm_after needs a norm", [](TransformerOptions& o) { o.norm_after = true; });
 }

@@ -154,6 +154,18 @@ std::vector<Case> every_choice() {
     o.attention_window = 3;
     o.position_bias_offsets = 4;
   });
+  add("quadrature with content heads", [&](TransformerOptions& o) {
+    quadrature(o);
+    o.content_heads = 2;
+    o.content_size = 64;
+    o.attention_window = 3;
+  });
+  add("quadrature with content heads and memory", [&](TransformerOptions& o) {
+    quadrature(o);
+    o.memory_channels = 32;
+    o.content_heads = 1;
+    o.position_bias_offsets = 4;
+  });
   add("center_norm with bias", [](TransformerOptions& o) {
     o.norm = NormLayer::center_norm;
     o.bias = true;
@@ -275,10 +287,13 @@ TEST_P(EveryChoice, IsFusedAsItIsOrNotAtAll) {
     EXPECT_NEAR(fused->loss, loss.item<double>(),
                 (narrow ? (tokens ? 0.004 : 0.01) : 1e-5) * loss.item<double>());
     const double tolerance = narrow ? (jumps ? 0.3 : tokens ? 0.06 : 0.08) : 2e-3;
-    for (size_t i = 0; i < weights.size(); ++i)
+    for (size_t i = 0; i < weights.size(); ++i) {
+      // What decays get depends on where maxima stand alone.
+      const double loose = narrow && model->params()[i].role == Role::memory_decay ? 1.5 : 1.0;
       EXPECT_LT(fused->gradients[i].sub(gradients[i]).norm().item<double>(),
-                tolerance * gradients[i].norm().item<double>() + 1e-6)
+                loose * tolerance * gradients[i].norm().item<double>() + 1e-6)
           << model->params()[i].name << (narrow ? ", bfloat16" : ", float32");
+    }
   }
 }
 

@@ -13,7 +13,7 @@ namespace {
 using test::TrunkMistake;
 
 constexpr int kNetworks = 1000;
-constexpr int kShards = 7;          // CTest runs them side by side; each meets every kind
+constexpr int kShards = 11;         // CTest runs them side by side; each meets every kind
 constexpr double kRounding = 1e-9;  // of a small difference in float64, where a bound is reached
 
 double bound_of(const test::Network& network) {
@@ -40,6 +40,7 @@ TEST_P(AThousandTrunks, AreNeverStretchedMoreThanTheirBoundWhichATwinComputesToo
   for (const char* kind : {"aligned", "different_tokens"}) EXPECT_GT(closest[kind], 0.95) << kind;
   EXPECT_GT(closest["memory"], 0.5);
   EXPECT_GT(closest["feed_forward"], 0.7);
+  EXPECT_GT(closest["content"], 0.5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shard, AThousandTrunks, testing::Range(0, kShards));
@@ -79,6 +80,11 @@ TEST(TrunkStretch, ShowsThatSkipAndBranchAddUpInTheFeedForwardLayersLastMatrix) 
 TEST(TrunkStretch, ShowsThatTheLengthOfWhatTheActivationGivesCounts) {
   expect_seen(TrunkMistake::feed_forward_length);
 }
+TEST(TrunkStretch, ShowsThatQueriesAndKeysCount) { expect_seen(TrunkMistake::free_content); }
+
+TEST(TrunkStretch, ShowsThatKeysCount) { expect_seen(TrunkMistake::free_keys); }
+
+TEST(TrunkStretch, ShowsThatTokensCountTwice) { expect_seen(TrunkMistake::short_tokens); }
 
 }  // namespace
 }  // namespace bridle
