@@ -16,6 +16,7 @@ void add_check(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_data(CLI::App& app);
 void add_eval(CLI::App& app);
+void add_export(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
 void add_report(CLI::App& app);

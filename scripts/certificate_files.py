@@ -216,7 +216,7 @@ class Matrices:
 
 # ---- config.json
 
-ACTIVATIONS = ("gelu_tanh", "gelu", "relu", "maxmin", "abs", "relu_squared")
+ACTIVATIONS = ("gelu_tanh", "gelu", "relu", "maxmin", "abs", "relu_squared", "tanh", "silu")
 NORMS = ("none", "tanh", "rms_norm", "layer_norm", "center_norm")
 
 # Every key with its default and what it may be. read_options fills in what is 0.
@@ -232,6 +232,7 @@ MLP = {
     "model_type": ("", ("bridle_mlp",)),
     "layer_sizes": ([], [SIZE]),
     "mlp_activation": ("relu", ACTIVATIONS),
+    "bias": (False, bool),
     "input_bound": (1.0, POSITIVE)}
 TRANSFORMER = {
     **COMMON,
@@ -264,6 +265,7 @@ TRANSFORMER = {
     "attention_output_scale": (1 / 3, ANY),
     "hidden_act": ("gelu_tanh", ACTIVATIONS),
     "activation_divisor": (1.1289, POSITIVE),
+    "gated": (False, bool),
     "residual": ("convex", ("convex", "plain")),
     "attention_alpha": (0.0, ANY),
     "mlp_alpha": (0.0, ANY),
@@ -308,6 +310,7 @@ def check_mlp(o):
     need(len(o.layer_sizes) >= 2, "layer_sizes must be at least two sizes")
     hidden_sizes = o.layer_sizes[1:-1]
     need(o.mlp_activation != "maxmin" or all(size % 2 == 0 for size in hidden_sizes), "maxmin sorts pairs")
+    need(not o.bias or o.mlp_activation != "relu_squared", "bias does not go with relu_squared")
 
 
 def complete_transformer(o):
@@ -397,6 +400,8 @@ def block_tensors(o, block):
     else:
         yield from attention_tensors(o, f"{block}.self_attn")
         yield from alpha_tensors(o, f"{block}.attention")
+    if o.gated:
+        yield from linear_tensors(f"{block}.mlp.gate_proj", o.intermediate_size, o.hidden_size, o.bias)
     yield from linear_tensors(f"{block}.mlp.up_proj", o.intermediate_size, o.hidden_size, o.bias)
     yield from linear_tensors(f"{block}.mlp.down_proj", o.hidden_size, o.intermediate_size, o.bias)
     yield from alpha_tensors(o, f"{block}.mlp")
@@ -406,7 +411,7 @@ def block_tensors(o, block):
 
 def mlp_tensors(o):
     for i, (inputs, outputs) in enumerate(zip(o.layer_sizes, o.layer_sizes[1:])):
-        yield f"model.layers.{i}.weight", [outputs, inputs]
+        yield from linear_tensors(f"model.layers.{i}", outputs, inputs, o.bias)
 
 
 def transformer_tensors(o):

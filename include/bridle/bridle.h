@@ -22,6 +22,7 @@
 //   certificate_file.h  certificate.json: write, read, check
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
+//   export.h       a model as a C++ header, a folder for PyTorch, an ONNX file
 //   sweep.h        many runs from one file
 //   report.h       a page for runs and sweeps
 //   serve.h        the same page over HTTP, while runs train
@@ -35,6 +36,7 @@
 #include "bridle/constraint.h"
 #include "bridle/data.h"
 #include "bridle/error.h"
+#include "bridle/export.h"
 #include "bridle/linalg.h"
 #include "bridle/loader.h"
 #include "bridle/metrics.h"

@@ -11,7 +11,9 @@ namespace bridle {
 
 // An allow-list over every field, as Transformer's.
 std::string Mlp::why_not_fused(const Pass& pass) const {
-  const auto& [hidden_sizes, layer_sizes, activation, input_bound, initialization, final_scale] = options_;
+  const auto& [hidden_sizes, layer_sizes, activation, bias, input_bound, initialization, final_scale] =
+      options_;
+  if (bias) return "model.bias";
   return is_fused(activation) ? why_not_fused_pass(pass) : "model.mlp_activation";
 }
 

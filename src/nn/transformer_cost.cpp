@@ -11,7 +11,7 @@ constexpr double kFloat = 4.0, kBfloat16 = 2.0;  // bytes
 struct Sizes {
   Sizes(const TransformerOptions& options, const std::vector<Param>& params, const BatchShape& batch)
       : d(static_cast<double>(options.hidden_size)),
-        inner(static_cast<double>(options.intermediate_size)),
+        inner((options.gated ? 2.0 : 1.0) * static_cast<double>(options.intermediate_size)),
         layers(static_cast<double>(options.num_hidden_layers)),
         heads(static_cast<double>(options.num_attention_heads)),
         vocabulary(static_cast<double>(options.vocab_size)),
