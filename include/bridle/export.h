@@ -27,7 +27,7 @@ struct ExportOptions {
 };
 
 struct ExportResult {
-  std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> files = {};
   std::string sha256;                         // of the model's weights
   std::optional<double> lipschitz;            // none: there is no finite bound
   std::optional<double> certified_euclidean;  // of the property

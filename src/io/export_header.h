@@ -20,10 +20,10 @@ struct Standardisation {
 };
 
 struct HeaderFacts {
-  std::string name;                         // of the namespace
-  std::string sha256;                       // of model.safetensors
-  std::optional<CertifiedBound> bound;      // none: there is no finite one
-  std::optional<Standardisation> standard;  // none: inputs are taken as they are
+  std::string name;                              // of the namespace
+  std::string sha256;                            // of model.safetensors
+  std::optional<CertifiedBound> bound;           // none: there is no finite one
+  std::optional<Standardisation> standard = {};  // none: inputs are taken as they are
 };
 
 // Throws InputError for models that are no MLPs, or too large.

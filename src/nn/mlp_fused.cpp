@@ -55,7 +55,8 @@ std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) con
 
 std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                                 Pass& pass, bool gradients) const {
-  if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
+  const bool classes = !targets.is_floating_point();
+  if (!can_fuse(pass) || !classes || pixels.scalar_type() != at::kFloat) return std::nullopt;
   return fused_.of(*fused_values(pass)).run_vectors(pixels, targets, shape(), pass, gradients);
 }
 

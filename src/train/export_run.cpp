@@ -98,11 +98,15 @@ void write_examples(const Model& model, int64_t count, const fs::path& path) {
   std::vector<at::Tensor> logits;
   Pass pass{.dtype = at::kDouble};
   for (const at::Tensor& part : inputs.split(16)) logits.push_back(model.forward(part, pass));
-  write_safetensors(path, {.tensors = {{"inputs", inputs}, {"logits", at::cat(logits)}}});
+  write_safetensors(path, {.metadata = {}, .tensors = {{"logits", at::cat(logits)}, {"inputs", inputs}}});
 }
 
 std::optional<Standardisation> standardisation_of(const Exported& from) {
   if (!from.run) return std::nullopt;
+  if (const std::optional<VectorStatistics> own = read_statistics(from.run->folder)) {
+    if (own->mean.empty()) return std::nullopt;
+    return Standardisation{.mean = own->mean, .deviation = own->deviation, .each = 1};
+  }
   const std::optional<ChannelStatistics> statistics = pixel_statistics(*from.run);
   if (!statistics) return std::nullopt;
   return Standardisation{.mean = {statistics->mean.begin(), statistics->mean.end()},
@@ -179,7 +183,7 @@ void write_torch(const Exported& from, const fs::path& folder, const ExportOptio
     if (from.bound)
       write_certificate(fresh / "certificate.json", certificate_of(written, from.model(), *from.bound));
     write_torch_module(fresh);
-    for (const char* name : {"vocab.json", "merges.txt"})
+    for (const char* name : {"vocab.json", "merges.txt", "statistics.json"})
       if (fs::exists(folder / name)) fs::copy_file(folder / name, fresh / name);
     if (options.examples > 0) write_examples(from.model(), options.examples, fresh / "examples.safetensors");
     publish(fresh, place);
