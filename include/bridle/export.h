@@ -28,11 +28,11 @@ struct ExportOptions {
 
 struct ExportResult {
   std::vector<std::filesystem::path> files = {};
-  std::string sha256;                         // of the model's weights
-  std::optional<double> lipschitz;            // none: there is no finite bound
-  std::optional<double> certified_euclidean;  // of the property
-  std::optional<double> certified_epsilon;
-  std::optional<double> epsilon;
+  std::string sha256 = {};                         // of the model's weights
+  std::optional<double> lipschitz = {};            // none: there is no finite bound
+  std::optional<double> certified_euclidean = {};  // of the property
+  std::optional<double> certified_epsilon = {};
+  std::optional<double> epsilon = {};
 };
 
 // `folder` is a run, or holds config.json and model.safetensors. Throws InputError, naming the option, for what the format cannot

@@ -20,9 +20,9 @@ struct Standardisation {
 };
 
 struct HeaderFacts {
-  std::string name;                              // of the namespace
-  std::string sha256;                            // of model.safetensors
-  std::optional<CertifiedBound> bound;           // none: there is no finite one
+  std::string name = {};                         // of the namespace
+  std::string sha256 = {};                       // of model.safetensors
+  std::optional<CertifiedBound> bound = {};      // none: there is no finite one
   std::optional<Standardisation> standard = {};  // none: inputs are taken as they are
 };
 
