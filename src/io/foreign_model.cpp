@@ -98,7 +98,7 @@ Files open_files(const fs::path& path) {
 class Tensors {
  public:
   explicit Tensors(Files& files) : all_(std::move(files.tensors)), origin_(files.origin.string()) {
-    dtype_ = all_.begin()->second.scalar_type();
+    std::optional<at::ScalarType> common;
     for (const auto& [name, tensor] : all_) {
       if (!tensor.is_floating_point()) continue;  // masks
       if (tensor.scalar_type() == at::kDouble)
@@ -106,9 +106,10 @@ class Tensors {
             "{}: {} is float64, and certificates are about float32, bfloat16 or float16; save it as "
             "float32 first",
             origin_, in_quotes(name)));
-      if (tensor.scalar_type() != dtype_) dtype_ = at::kFloat;
+      const bool same = !common || *common == tensor.scalar_type();
+      common = same ? tensor.scalar_type() : at::kFloat;
     }
-    if (!at::isFloatingType(dtype_)) dtype_ = at::kFloat;
+    dtype_ = common.value_or(at::kFloat);
   }
 
   bool has(const std::string& name) const { return all_.contains(name); }

@@ -133,7 +133,8 @@ std::map<std::string, std::string> onnx_metadata(const Exported& from) {
   return facts;
 }
 
-void write_property(const Exported& from, const ExportOptions& options, ExportResult& result) {
+// The text, before anything is written.
+std::string property_of(const Exported& from, const ExportOptions& options, ExportResult& result) {
   if (!from.run)
     throw InputError("export", "--property needs a run, whose validation split it takes its example from");
   if (!from.bound)
@@ -155,14 +156,12 @@ void write_property(const Exported& from, const ExportOptions& options, ExportRe
   const std::string known = *result.epsilon <= radius.largest
                                 ? "Certified by Bridle: the answer is unsat."
                                 : fmt::format("Certified by Bridle up to {}.", radius.largest);
-  const fs::path path = fs::path(options.out).replace_extension(".vnnlib");
-  write_file(path, vnnlib_text({.vector = vector,
-                                .predicted = radius.predicted,
-                                .outputs = from.model().shape().outputs,
-                                .epsilon = *result.epsilon,
-                                .note = fmt::format("Validation example {}, every input within {} of it. {}",
-                                                    *options.property, *result.epsilon, known)}));
-  result.files.push_back(path);
+  return vnnlib_text({.vector = vector,
+                      .predicted = radius.predicted,
+                      .outputs = from.model().shape().outputs,
+                      .epsilon = *result.epsilon,
+                      .note = fmt::format("Validation example {}, every input within {} of it. {}",
+                                          *options.property, *result.epsilon, known)});
 }
 
 // All files, or nothing.
@@ -218,24 +217,25 @@ ExportResult export_model(const fs::path& folder, const ExportOptions& options) 
   ExportResult result{.sha256 = from.identity.sha256};
   if (from.bound && std::isfinite(from.bound->lipschitz.value))
     result.lipschitz = from.bound->lipschitz.value;
+  std::string property;
+  if (options.property) property = property_of(from, options, result);
+  const auto beside = [&](const fs::path& path) { return result.files.emplace_back(path); };
   switch (options.format) {
     case ExportFormat::torch:
       write_torch(from, folder, options, result);
       return result;
     case ExportFormat::header:
-      write_header(from, options.out);
+      write_header(from, beside(options.out));
       break;
     case ExportFormat::onnx:
-      write_file(options.out,
+      write_file(beside(options.out),
                  onnx_bytes(from.model(), identifier_of(options.out.stem().string()), onnx_metadata(from)));
       break;
   }
-  result.files.push_back(options.out);
-  if (options.examples > 0) {
-    result.files.push_back(options.out.parent_path() / "examples.safetensors");
-    write_examples(from.model(), options.examples, result.files.back());
-  }
-  if (options.property) write_property(from, options, result);
+  if (options.examples > 0)
+    write_examples(from.model(), options.examples,
+                   beside(options.out.parent_path() / "examples.safetensors"));
+  if (options.property) write_file(beside(fs::path(options.out).replace_extension(".vnnlib")), property);
   return result;
 }
 

@@ -189,7 +189,8 @@ State llama_state(bool bias) {
     const std::string l = fmt::format("model.layers.{}.", i);
     put(l + "input_layernorm.weight", {16}, 0.2, 1.0);
     put(l + "post_attention_layernorm.weight", {16}, 0.2, 1.0);
-    for (const auto& [part, rows] : {std::pair{"q", 16}, {"k", 8}, {"v", 8}, {"o", 16}}) {
+    for (const auto& [part, rows] :
+         {std::pair{"q", 16}, std::pair{"k", 8}, std::pair{"v", 8}, std::pair{"o", 16}}) {
       put(fmt::format("{}self_attn.{}_proj.weight", l, part), {rows, 16}, 0.4);
       if (bias && std::string(part) != "o")
         put(fmt::format("{}self_attn.{}_proj.bias", l, part), {rows}, 0.3);
