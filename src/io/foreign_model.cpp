@@ -372,7 +372,8 @@ ForeignModel read_llama(const Config& config, Tensors& tensors, RopeLayout rope)
       o.tie_embeddings = false;
   }
   Given given;
-  for (const Param& param : outline(resolved(o))->params()) {
+  const auto shapes = outline(resolved(o));
+  for (const Param& param : shapes->params()) {
     const bool turns =
         rope == RopeLayout::interleaved && (param.role == Role::query || param.role == Role::key);
     const bool of_turned = rope == RopeLayout::interleaved && param.role == Role::bias &&

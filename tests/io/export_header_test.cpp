@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "base/files.h"
@@ -69,7 +71,8 @@ void expect_agreement(const char* real, double tolerance) {
     for (int64_t i = 0; i < logits.numel(); ++i) {
       double value = 0.0;
       ASSERT_TRUE(numbers >> value) << own.name;
-      EXPECT_NEAR(value, logits[i].item<double>(), tolerance) << own.name << " " << i;
+      EXPECT_NEAR(value, logits[i].item<double>(), tolerance * std::max(1.0, std::abs(value)))
+          << own.name << " " << i;
     }
   }
 }

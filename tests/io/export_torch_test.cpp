@@ -32,10 +32,11 @@ for folder in map(pathlib.Path, sys.argv[2:]):
     examples = modeling_bridle.DTYPES.update({"I64": torch.int64}) or modeling_bridle.read_safetensors(folder / "examples.safetensors")
     model = modeling_bridle.load(folder)
     with torch.no_grad():
-        single = (model(examples["inputs"]) - examples["logits"]).abs().max().item()
+        size = max(1.0, examples["logits"].abs().max().item())
+        single = (model(examples["inputs"]) - examples["logits"]).abs().max().item() / size
         wide = modeling_bridle.load(folder, torch.float64)
         inputs = examples["inputs"].double() if examples["inputs"].is_floating_point() else examples["inputs"]
-        double = (wide(inputs) - examples["logits"]).abs().max().item()
+        double = (wide(inputs) - examples["logits"]).abs().max().item() / size
     again = modeling_bridle.load(folder)
     again.load_state_dict(model.state_dict())
     results[folder.name] = [single, double]

@@ -341,22 +341,22 @@ TEST(AForeignModel, IsRefusedByTheNameOfWhatBridleHasNot) {
   refused(changed(llama_config(), "model_type", "mixtral"), llama_state(false),
           "model_type must be one of gpt2, llama");
   refused(changed(llama_config(), "hidden_size", "16"), llama_state(false), "hidden_size must be an integer");
-  refused(changed(llama_config(), "num_hidden_layers", 3), llama_state(false), "'model.layers.2");
+  refused(changed(llama_config(), "num_hidden_layers", 3), llama_state(false), "\"model.layers.2");
   refused(changed(gpt2_config(), "scale_attn_by_inverse_layer_idx", true), gpt2_state(""),
           "must be false, got true");
-  refused(changed(gpt2_config(), "n_positions", 13), gpt2_state(""), "'wpe.weight' has shape [12, 16]");
+  refused(changed(gpt2_config(), "n_positions", 13), gpt2_state(""), "\"wpe.weight\" has shape [12, 16]");
   State extra = llama_state(false);
   extra["model.layers.0.self_attn.q_norm.weight"] = at::ones({4}, at::kFloat);
-  refused(llama_config(), extra, "'model.layers.0.self_attn.q_norm.weight' [4] is no part");
+  refused(llama_config(), extra, "\"model.layers.0.self_attn.q_norm.weight\" [4] is no part");
   State wide = llama_state(false);
   wide["lm_head.weight"] = wide["lm_head.weight"].to(at::kDouble);
-  refused(llama_config(), wide, "'lm_head.weight' is float64");
+  refused(llama_config(), wide, "\"lm_head.weight\" is float64");
   State norms;
   norms["0.weight"] = at::ones({3, 4}, at::kFloat);
   norms["1.running_mean"] = at::ones({3}, at::kFloat);
   write_safetensors(folder / "file.safetensors", file_of(norms));
   EXPECT_ERROR(read_foreign(folder / "file.safetensors", {.activation = ActivationKind::relu}), InputError,
-               "'1.running_mean' [3] is no weight");
+               "\"1.running_mean\" [3] is no weight");
   State broken;
   broken["0.weight"] = at::ones({3, 4}, at::kFloat);
   broken["1.weight"] = at::ones({3, 4}, at::kFloat);

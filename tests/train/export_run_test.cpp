@@ -23,7 +23,7 @@ TEST(AnExportedRun, HasItsFilesExamplesAndCertificate) {
   EXPECT_TRUE(check_certificate(data / "torch" / "certificate.json", data / "torch").loose.empty());
   const SafetensorsFile examples = read_safetensors(data / "torch" / "examples.safetensors");
   Pass pass{.dtype = at::kDouble};
-  const Run opened = open_run(run.folder);
+  const auto opened = open_run(run.folder);
   EXPECT_TRUE(opened.model->forward(examples.at("inputs"), pass).detach().equal(examples.at("logits")));
   EXPECT_EQ(examples.at("inputs").size(0), 3);
   const ExportResult onnx = export_model(run.folder, {.format = ExportFormat::onnx, .out = data / "a.onnx"});
