@@ -67,6 +67,12 @@ void print(const AttackResult& result, const AttackOptions& options) {
 void attack_run(Flags flags) {
   if (flags.norm != "l2") throw UsageError("attack", fmt::format("--norm must be l2, got {}", flags.norm));
   const Run run = open_run(flags.run, device_named(flags.device, "attack"));
+  if (std::filesystem::exists(run.folder / "statistics.json"))
+    throw InputError(
+        "attack",
+        fmt::format("{} must be a run on images in CIFAR-10's layout; it is one on imported vectors, "
+                    "whose certified predictions bridle certify --predictions counts",
+                    run.folder.string()));
   flags.options.box = !flags.any_pixels;
   flags.options.standardised = pixel_statistics(run);
   const std::filesystem::path folder = flags.out.empty() ? run.folder : std::filesystem::path(flags.out);

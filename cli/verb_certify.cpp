@@ -13,6 +13,7 @@
 #include "bridle/certificate_file.h"
 #include "bridle/certify.h"
 #include "bridle/error.h"
+#include "bridle/head_logits.h"
 #include "bridle/predictions.h"
 #include "bridle/run.h"
 #include "certificate_text.h"
@@ -48,6 +49,7 @@ struct Flags {
   int search = 6;
   int64_t local = 0;
   bool predictions = false;
+  bool heads = false;
   std::vector<double> epsilon;
   bool json = false;
 };
@@ -202,8 +204,43 @@ OnData certify_on_data(const Flags& flags, const Model& model, const Run& run, P
   return result;
 }
 
+Json heads_json(const std::vector<HeadLogit>& heads) {
+  Json list = Json::array();
+  for (const HeadLogit& head : heads)
+    list.push_back(
+        {{"layer", head.layer},
+         {"head", head.head},
+         {"largest_query", std::isfinite(head.query.value) ? Json(head.query.value) : Json(nullptr)},
+         {"largest_key", std::isfinite(head.key.value) ? Json(head.key.value) : Json(nullptr)},
+         {"largest_logit", std::isfinite(head.logit.value) ? Json(head.logit.value) : Json(nullptr)}});
+  return list;
+}
+
+// A row per layer: of few heads all, of many the least and the largest.
+void print_heads(const std::vector<HeadLogit>& heads) {
+  constexpr size_t most = 8;
+  if (heads.empty()) return fmt::print("\nthis model has no heads of attention\n");
+  fmt::print("\n{:<8}largest logit of attention, head by head\n", "layer");
+  for (size_t begin = 0; begin < heads.size();) {
+    size_t end = begin;
+    while (end < heads.size() && heads[end].layer == heads[begin].layer) ++end;
+    std::string row;
+    if (end - begin <= most) {
+      for (size_t i = begin; i < end; ++i) row += fmt::format("{:>10}", text_of(heads[i].logit));
+    } else {
+      const auto [least, largest] = std::minmax_element(
+          heads.begin() + static_cast<int64_t>(begin), heads.begin() + static_cast<int64_t>(end),
+          [](const HeadLogit& a, const HeadLogit& b) { return a.logit.log10 < b.logit.log10; });
+      row = fmt::format("  from {} (head {}) to {} (head {})", text_of(least->logit), least->head,
+                        text_of(largest->logit), largest->head);
+    }
+    fmt::print("{:<6}{}\n", heads[begin].layer, row);
+    begin = end;
+  }
+}
+
 void print_sound(const Flags& flags, const Certificate& certificate, const OnData& on_data,
-                 const fs::path& path) {
+                 const std::optional<std::vector<HeadLogit>>& heads, const fs::path& path) {
   if (flags.json) {
     Json json = Json::parse(certificate_text(certificate));
     if (on_data.predictions) json["predictions"] = predictions_json(*on_data.predictions);
@@ -212,9 +249,11 @@ void print_sound(const Flags& flags, const Certificate& certificate, const OnDat
                        {"radius", flags.radius},
                        {"lipschitz", on_data.local->lipschitz.value},
                        {"log10_lipschitz", on_data.local->lipschitz.log10}};
+    if (heads) json["heads"] = heads_json(*heads);
     return fmt::print("{}\n", json.dump(2));
   }
   print_certificate(certificate);
+  if (heads) print_heads(*heads);
   if (on_data.local)
     fmt::print("\nwithin {} of any one of the first {} validation examples the bound is {}\n",
                shown_lower(flags.radius), on_data.examples, text_of(on_data.local->lipschitz));
@@ -254,7 +293,9 @@ void sound(const Flags& flags) {
     facts["sha256"] = certificate.sha256;  // of the weights
     write_file(path.parent_path() / "predictions.json", facts.dump(2) + "\n");
   }
-  print_sound(flags, certificate, on_data, path);
+  std::optional<std::vector<HeadLogit>> heads;
+  if (flags.heads) heads = head_logits(model, bound);
+  print_sound(flags, certificate, on_data, heads, path);
 }
 
 void certify_verb(const Flags& flags) {
@@ -302,6 +343,7 @@ void add_certify(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--local", flags->local, "Also the bound within --radius of so many validation examples")
       ->type_name("N");
+  verb->add_flag("--heads", flags->heads, "Also how large the logits of every head of attention can become");
   verb->add_flag("--predictions", flags->predictions,
                  "Also the share of validation predictions that cannot change, into predictions.json");
   verb->add_option("--eps,--epsilon", flags->epsilon,

@@ -42,6 +42,11 @@ Json describe(const DataSet& data) {
              {"train", total(data.train)},
              {"validation", total(data.validation)}};
   if (data.document_token) facts["document_token"] = *data.document_token;
+  if (data.vectors) {
+    facts["inputs"] = data.vectors->inputs;
+    facts["regression"] = data.vectors->regression;
+    facts["input_bound"] = data.vectors->input_bound;
+  }
   if (!data.sources.empty()) facts["parts"] = describe(data.sources);
   return facts;
 }
@@ -61,12 +66,16 @@ void print_parts(const std::vector<TextSource>& parts) {
 
 void print_data_set(const DataSet& data, bool json) {
   if (json) return fmt::print("{}\n", describe(data).dump(2));
-  const char* unit = data.kind == DataKind::images ? "images" : "tokens";
-  const char* outputs = data.kind == DataKind::images ? "classes" : "in the vocabulary";
+  const char* unit = data.vectors ? "examples" : data.kind == DataKind::images ? "images" : "tokens";
+  const char* classes = data.vectors && data.vectors->regression ? "numbers to predict" : "classes";
+  const char* outputs = data.kind == DataKind::tokens ? "in the vocabulary" : classes;
   fmt::print("{} is in {}\n", data.name, data.folder.string());
   if (data.kind != DataKind::tokenizer)
     fmt::print("  {} training and {} validation {}\n", shown_count(total(data.train)),
                shown_count(total(data.validation)), unit);
+  if (data.vectors)
+    fmt::print("  {} inputs each, of RMS up to {}\n", shown_count(data.vectors->inputs),
+               shown_upper(data.vectors->input_bound));
   fmt::print("  {} {}, from {}\n", shown_count(data.outputs), outputs, data.from);
   if (data.document_token)
     fmt::print("  token {} stands before every document: model.document_token\n", *data.document_token);
@@ -109,6 +118,9 @@ struct ImportFlags {
   std::string path;
   TextImport text;
   TokenImport tokens;
+  VectorImport vectors;
+  std::vector<std::filesystem::path> npy;
+  bool as_they_are = false;
   std::optional<std::string> tokenizer;
   std::optional<int64_t> merges;
   bool replace = false;
@@ -122,14 +134,26 @@ std::optional<TokenizerChoice> choice(const std::optional<std::string>& tokenize
 }
 
 DataSet import(ImportFlags flags, const Listener& listener) {
-  flags.text.replace = flags.tokens.replace = flags.replace;
+  flags.text.replace = flags.tokens.replace = flags.vectors.replace = flags.replace;
+  if (!flags.npy.empty()) {
+    flags.vectors.inputs = flags.npy.at(0);
+    flags.vectors.targets = flags.npy.at(1);
+  }
+  flags.vectors.standardize = !flags.as_they_are;
+  const bool vectors = !flags.vectors.csv.empty() || !flags.npy.empty() || !flags.vectors.images.empty();
   const bool text = !flags.text.text.empty();
   const bool tokens = !flags.tokens.train.empty();
-  if (static_cast<int>(!flags.path.empty()) + static_cast<int>(text) + static_cast<int>(tokens) != 1)
-    throw UsageError(
-        "data import",
-        "name one thing to import: PATH (for a known data set), --text PATH, or --train PATTERN");
+  if (static_cast<int>(!flags.path.empty()) + static_cast<int>(text) + static_cast<int>(tokens) +
+          static_cast<int>(!flags.vectors.csv.empty()) + static_cast<int>(!flags.npy.empty()) +
+          static_cast<int>(!flags.vectors.images.empty()) !=
+      1)
+    throw UsageError("data import",
+                     "name one thing to import: PATH (for a known data set), --text FILE, --train PATTERN, "
+                     "--csv FILE, --npy X Y, or "
+                     "--images DIR");
   const auto tokenizer = choice(flags.tokenizer, flags.merges);
+  if (vectors && tokenizer) throw UsageError("data import", "--tokenizer and --merges are for text");
+  if (vectors) return import_vectors(flags.name, flags.vectors);
   if (tokens && tokenizer)
     throw UsageError("data import", "--tokenizer and --merges are for --text, or for a known text");
   if (tokens) return import_tokens(flags.name, flags.tokens);
@@ -196,6 +220,10 @@ void add_import(CLI::App* data, const std::shared_ptr<bool>& json) {
       "  bridle data import essays --text essays.txt --tokenizer gpt2   byte-pair tokens, written as shards\n"
       "  bridle data import small --text essays.txt --tokenizer gpt2 --merges 7935      of 8,192 kinds\n"
       "  bridle data import fineweb --train 'fineweb_train_*.bin' --validation 'fineweb_val_*.bin'\n"
+      "  bridle data import wine --csv wine.csv --target quality        a class or a number (--regression) "
+      "per row\n"
+      "  bridle data import arm --npy X.npy Y.npy --regression\n"
+      "  bridle data import digits --images digits                      digits/CLASS/*.png\n"
       "  bridle data import owt --train train.bin --validation val.bin --raw      nanoGPT's files without a "
       "header");
   auto flags = std::make_shared<ImportFlags>();
@@ -221,6 +249,30 @@ void add_import(CLI::App* data, const std::shared_ptr<bool>& json) {
       ->type_name("N")
       ->capture_default_str()
       ->needs(train);
+  CLI::Option* csv = verb->add_option("--csv", flags->vectors.csv, "Numbers, with a line of column names")
+                         ->type_name("FILE");
+  verb->add_option("--target", flags->vectors.target, "The column to predict")
+      ->type_name("COLUMN")
+      ->needs(csv);
+  csv->needs("--target");
+  verb->add_option("--leave-out", flags->vectors.leave_out, "Columns that are no inputs")
+      ->type_name("COLUMN,…")
+      ->delimiter(',')
+      ->needs(csv);
+  verb->add_option("--npy", flags->npy, "Inputs [N, …] and targets [N] or [N, K]")
+      ->type_name("FILE")
+      ->expected(2);
+  verb->add_option("--images", flags->vectors.images, "PNG images of one size, in a folder per class")
+      ->type_name("DIR");
+  verb->add_flag("--regression", flags->vectors.regression, "CSV, npy: targets are numbers, not classes");
+  verb->add_flag("--as-they-are", flags->as_they_are, "CSV, npy: do not standardise");
+  verb->add_option("--validation-share", flags->vectors.validation,
+                   "CSV, npy, images: share to validate with")
+      ->type_name("SHARE")
+      ->capture_default_str();
+  verb->add_option("--seed", flags->vectors.seed, "Of the draw of that share")
+      ->type_name("N")
+      ->capture_default_str();
   verb->add_flag("--replace", flags->replace, "Put it in the place of one with this name");
   verb->add_flag("--json", *json, "Print one JSON object");
   verb->callback([flags, json] {

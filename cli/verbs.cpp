@@ -21,6 +21,9 @@ void add_verbs(CLI::App& app) {
   add_certify(app);
   add_check(app);
   add_seal(app);
+  add_import(app);
+  add_quantize(app);
+  add_export(app);
   add_attack(app);
   add_sample(app);
   add_info(app);

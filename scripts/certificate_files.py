@@ -216,7 +216,7 @@ class Matrices:
 
 # ---- config.json
 
-ACTIVATIONS = ("gelu_tanh", "gelu", "relu", "maxmin", "abs", "relu_squared")
+ACTIVATIONS = ("gelu_tanh", "gelu", "relu", "maxmin", "abs", "relu_squared", "tanh", "silu")
 NORMS = ("none", "tanh", "rms_norm", "layer_norm", "center_norm")
 
 # Every key with its default and what it may be. read_options fills in what is 0.
@@ -232,6 +232,7 @@ MLP = {
     "model_type": ("", ("bridle_mlp",)),
     "layer_sizes": ([], [SIZE]),
     "mlp_activation": ("relu", ACTIVATIONS),
+    "bias": (False, bool),
     "input_bound": (1.0, POSITIVE)}
 TRANSFORMER = {
     **COMMON,
@@ -267,6 +268,7 @@ TRANSFORMER = {
     "hidden_act": ("gelu_tanh", ACTIVATIONS),
     "activation_divisor": (1.1289, POSITIVE),
     "residual": ("convex", ("convex", "plain", "quadrature")),
+    "gated": (False, bool),
     "attention_alpha": (0.0, ANY),
     "mlp_alpha": (0.0, ANY),
     "learned_alpha": ("none", ("none", "scalar", "vector")),
@@ -310,6 +312,7 @@ def check_mlp(o):
     need(len(o.layer_sizes) >= 2, "layer_sizes must be at least two sizes")
     hidden_sizes = o.layer_sizes[1:-1]
     need(o.mlp_activation != "maxmin" or all(size % 2 == 0 for size in hidden_sizes), "maxmin sorts pairs")
+    need(not o.bias or o.mlp_activation != "relu_squared", "bias does not go with relu_squared")
 
 
 def complete_transformer(o):
@@ -343,7 +346,7 @@ def check_transformer(o):
     need(all(layer < o.num_hidden_layers for layer in o.long_window_layers),
          "long_window_layers must be below num_hidden_layers")
     need(not o.norm_after or o.norm != "none", "norm_after needs a norm")
-    need(o.residual != "quadrature" or (o.mixing == "quadrature" and o.learned_alpha == "none"),
+    need(o.residual != "quadrature" or (o.mixing == "quadrature" and o.learned_alpha == "none" and not o.gated),
          "residual = quadrature goes with mixing = quadrature and without a learned alpha")
     if o.mixing == "quadrature":
         need(o.hidden_size % 32 == o.memory_channels % 32 == o.content_size % 32 == 0,
@@ -410,6 +413,8 @@ def block_tensors(o, block):
     else:
         yield from attention_tensors(o, f"{block}.self_attn")
         yield from alpha_tensors(o, f"{block}.attention")
+    if o.gated:
+        yield from linear_tensors(f"{block}.mlp.gate_proj", o.intermediate_size, o.hidden_size, o.bias)
     yield from linear_tensors(f"{block}.mlp.up_proj", o.intermediate_size, o.hidden_size, o.bias)
     if o.residual == "quadrature":
         yield f"{block}.mlp.coefficients", [2]
@@ -423,7 +428,7 @@ def block_tensors(o, block):
 
 def mlp_tensors(o):
     for i, (inputs, outputs) in enumerate(zip(o.layer_sizes, o.layer_sizes[1:])):
-        yield f"model.layers.{i}.weight", [outputs, inputs]
+        yield from linear_tensors(f"model.layers.{i}", outputs, inputs, o.bias)
 
 
 def transformer_tensors(o):

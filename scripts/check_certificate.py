@@ -27,7 +27,8 @@ except ImportError as missing:
     sys.exit(f"check_certificate.py needs NumPy, and certificate_files.py beside it: {missing}")
 
 # Largest derivatives: statement 3. That of relu_squared depends on where it is taken.
-SLOPES = {"gelu_tanh": 1.128993068659, "gelu": 1.128904145186, "relu": 1.0, "maxmin": 1.0, "abs": 1.0}
+SLOPES = {"gelu_tanh": 1.128993068659, "gelu": 1.128904145186, "relu": 1.0, "maxmin": 1.0, "abs": 1.0,
+          "tanh": 1.0, "silu": 1.099839320129}
 LOG_OF_LARGEST = 308.25471555991674  # log10 of the largest double
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
@@ -191,6 +192,32 @@ def activation(kind, divisor, x, size):
     return Bound(x.activation / divisor, Decimal(SLOPES[kind]) / divisor * x.lipschitz)
 
 
+def largest_entry_of(kind, divisor, most):
+    """Of |f(x)/divisor| for |x| <= most: |f(x)| <= |x|, or most |x|."""
+    return (most if kind == "relu_squared" else 1) * most / Decimal(divisor)
+
+
+def feed_forward(o, facts, name, x):
+    """Statement 16 where there is a gate: f(gate)/divisor times up, entry by entry."""
+    up = linear(facts, f"{name}.up_proj", x, o.bias)
+    if not o.gated:
+        up = activation(o.hidden_act, o.activation_divisor, up, o.intermediate_size)
+        return linear(facts, f"{name}.down_proj", up, o.bias)
+    gate = linear(facts, f"{name}.gate_proj", x, o.bias)
+
+    def most_of(part, y):
+        """No entry is larger than its row allows, or than the vector."""
+        by_row = facts.one("largest_row_rms", f"{name}.{part}.weight") * o.hidden_size * x.activation
+        bias = facts.one("largest_entry", f"{name}.{part}.bias") if o.bias else 0
+        return min(by_row + bias, root(o.intermediate_size) * y.activation)
+    most_up = most_of("up_proj", up)
+    most_gate = largest_entry_of(o.hidden_act, o.activation_divisor, most_of("gate_proj", gate))
+    gate = activation(o.hidden_act, o.activation_divisor, gate, o.intermediate_size)
+    product = Bound(min(most_up * gate.activation, most_gate * up.activation),
+                    most_up * gate.lipschitz + most_gate * up.lipschitz)
+    return linear(facts, f"{name}.down_proj", product, o.bias)
+
+
 def norm(o, facts, name, x):
     """Statement 4."""
     if o.norm in ("none", "tanh"):
@@ -332,9 +359,11 @@ def walk_mlp(o, facts, domain):
     x, layers = Bound(domain, Decimal(1)), []
     *hidden, last = (f"model.layers.{i}" for i in range(len(o.layer_sizes) - 1))
     for name, size in zip(hidden, o.layer_sizes[1:]):
-        x = activation(o.mlp_activation, 1, linear(facts, name, x, has_bias=False), size)
+        x = activation(o.mlp_activation, 1, linear(facts, name, x, o.bias), size)
         layers.append((name, x))
     x, logit = head(facts, last, x, size_of(o.final_scale))
+    if o.bias:
+        x = Bound(x.activation + bias_rms(facts, f"{last}.bias", o.layer_sizes[-1]), x.lipschitz)
     return [*layers, (last, x)], logit
 
 
@@ -362,9 +391,7 @@ def walk_transformer(o, facts, domain):
             x = quadrature_feed_forward(o, facts, f"{block}.mlp", x)
         else:
             y = before(f"{block}.post_attention_layernorm", x)
-            y = linear(facts, f"{block}.mlp.up_proj", y, o.bias)
-            y = activation(o.hidden_act, o.activation_divisor, y, o.intermediate_size)
-            y = linear(facts, f"{block}.mlp.down_proj", y, o.bias)
+            y = feed_forward(o, facts, f"{block}.mlp", y)
             y = residual(o, facts, f"{block}.mlp", x, y)
             x = after(f"{block}.post_attention_layernorm", y)
         layers.append((f"{block}.mlp", x))

@@ -17,7 +17,7 @@ STAGES = [{"base"}, {"kernels"}, {"linalg"}, {"data", "nn", "optim", "constraint
 PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "architecture": "base", "bound": "base", "param": "base", "random": "base",
                 "progress": "base", "metrics": "base", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
                 "loader": "data", "nn": "nn", "certify": "certify", "predictions": "robust", "attack": "robust", "model_folder": "io",
-                "certificate_file": "io", "optim": "optim", "safetensors": "io", "train": "train", "run": "train", "sweep": "sweep",
+                "certificate_file": "io", "optim": "optim", "safetensors": "io", "train": "train", "run": "train", "export": "train", "quantize": "train", "foreign": "io", "head_logits": "certify", "sweep": "sweep",
                 "report": "report", "serve": "report",
                 "bridle": None}
 BROAD = {"torch/torch.h", "torch/all.h", "torch/extension.h", "torch/script.h", "ATen/ATen.h", "ATen/Functions.h"}

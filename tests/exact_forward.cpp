@@ -20,13 +20,18 @@ class Weights {
   const RealVector& vector(const std::string& name) const { return rows_.at(name).front(); }
   bool has(const std::string& name) const { return rows_.contains(name); }
 
-  RealVector linear(const std::string& name, const RealVector& x) const {
+  RealVector product(const std::string& name, const RealVector& x) const {
     RealVector y;
     for (const RealVector& row : at(name + ".weight")) {
       Real sum;
       for (size_t i = 0; i < x.size(); ++i) sum += row[i] * x[i];
       y.push_back(sum);
     }
+    return y;
+  }
+
+  RealVector linear(const std::string& name, const RealVector& x) const {
+    RealVector y = product(name, x);
     if (has(name + ".bias"))
       for (size_t i = 0; i < y.size(); ++i) y[i] += vector(name + ".bias")[i];
     return y;
@@ -61,6 +66,12 @@ void activate(ActivationKind kind, RealVector& x) {
       return;
     case ActivationKind::relu_squared:
       for (Real& value : x) value = max(value, Real(0.0)) * max(value, Real(0.0));
+      return;
+    case ActivationKind::tanh:
+      for (Real& value : x) value = tanh(value);
+      return;
+    case ActivationKind::silu:
+      for (Real& value : x) value = value / (Real(1.0) + exp(Real(0.0) - value));
       return;
   }
 }
@@ -284,12 +295,20 @@ void walk(const MlpOptions& o, const Weights& w, const RealRows& pixels, ExactPa
   RealVector x = pixels.front();
   const size_t layers = o.layer_sizes.size() - 1;
   for (size_t i = 0; i < layers; ++i) {
-    x = w.linear(fmt::format("model.layers.{}", i), x);
-    if (i + 1 == layers) break;
+    const std::string name = fmt::format("model.layers.{}", i);
+    if (i + 1 == layers) {  // the scale is that of the product alone
+      const RealVector before = x;
+      x = w.product(name, before);
+      for (size_t k = 0; k < x.size(); ++k) {
+        x[k] = x[k] * Real(o.final_scale);
+        if (o.bias) x[k] += w.vector(name + ".bias")[k];
+      }
+      break;
+    }
+    x = w.linear(name, x);
     activate(o.activation, x);
-    record(pass, fmt::format("model.layers.{}", i), {x});
+    record(pass, name, {x});
   }
-  for (Real& value : x) value = value * Real(o.final_scale);
   pass.logits = {x};
 }
 
@@ -327,9 +346,14 @@ void walk(const TransformerOptions& o, const Weights& w, RealRows x, ExactPass& 
         row = quadrature_feed_forward(o, w, name + ".mlp", row);
         continue;
       }
-      RealVector active = w.linear(name + ".mlp.up_proj", before(name + ".post_attention_layernorm", row));
+      const RealVector fed = before(name + ".post_attention_layernorm", row);
+      RealVector active = w.linear(name + (o.gated ? ".mlp.gate_proj" : ".mlp.up_proj"), fed);
       activate(o.activation, active);
       for (Real& value : active) value = value / Real(o.activation_divisor);
+      if (o.gated) {
+        const RealVector up = w.linear(name + ".mlp.up_proj", fed);
+        for (size_t i = 0; i < active.size(); ++i) active[i] = active[i] * up[i];
+      }
       row = after(name + ".post_attention_layernorm",
                   mixed(o, alpha(".mlp_alpha", o.mlp_alpha), row, w.linear(name + ".mlp.down_proj", active)));
     }

@@ -159,7 +159,7 @@ std::unique_ptr<Model> feed_forward(Dice& dice) {
   options.intermediate_size = 2 * kSize;
   options.bias = true;
   auto model = built_trunk(options);
-  weight(*model, Role::mixing_weight)[0] = 1.0;
+  weight(*model, Role::mixing_weight).zero_()[0] = 1.0;
   weight(*model, Role::mixing_output).narrow(1, 0, kSize).copy_(at::eye(kSize));
   const at::Tensor turn = rotation(dice), m = last_weight(*model, Role::mixing_output);
   const double skip = dice.between(0.3, 1.5), length = dice.between(1.0, 4.0);

@@ -10,7 +10,8 @@ namespace bridle {
 
 enum class ModelKind { transformer, mlp };
 enum class InputKind { tokens, vectors };  // sequences of ids; vectors of numbers, such as pixels
-enum class ActivationKind { gelu, gelu_tanh, relu, maxmin, abs, relu_squared };  // gelu: by erf
+// gelu: by erf; silu: x/(1 + exp(−x)), what SwiGLU's gate has
+enum class ActivationKind { gelu, gelu_tanh, relu, maxmin, abs, relu_squared, tanh, silu };
 enum class NormLayer { none, tanh, rms_norm, layer_norm, center_norm };
 enum class MixingKind { attention, quadrature };  // how a token reads others: nn/attention.h, nn/mixing.h
 // (1 − α)x + αf(x);  x + f(x), or x + αf(x) with a learned α;  the skip is a part of the branch's last matrix
@@ -44,6 +45,7 @@ struct MlpOptions {
   std::vector<int64_t> layer_sizes =
       {};  // input and classes included; empty: made of the data's and hidden_sizes
   ActivationKind activation = ActivationKind::relu;
+  bool bias = false;         // of every layer; the last one's is added after final_scale
   double input_bound = 1.0;  // RMS of every input: 1 for pixels in [0, 1], more where they are standardised
   Initialization initialization = Initialization::orthogonal;
   double final_scale = 1.0;
@@ -69,6 +71,7 @@ struct TransformerOptions {
   bool rope_half_truncated = false;  // half of the pairs are not rotated: nn/rope.h
   ActivationKind activation = ActivationKind::gelu_tanh;
   double activation_divisor = 1.1289;
+  bool gated = false;          // the feed-forward layer is W_down(f(W_gate x)/divisor ∘ W_up x)
   double softmax_scale = 1.0;  // logits are softmax_scale·q·k/d_h: 1 is the paper's, √d_h the usual one
   double attention_output_scale = 1.0 / 3.0;
   ResidualKind residual = ResidualKind::convex;

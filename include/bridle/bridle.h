@@ -15,13 +15,17 @@
 //   safetensors.h  named tensors in files
 //   nn.h           models: forward and bound side by side
 //   certify.h      bounds with all that proves them, and their check; the largest stretch that a search finds
+//   head_logits.h  how large the logits of every head of attention can become
 //   metrics.h      what a run measures, as records to sinks
 //   predictions.h  predictions that cannot change
 //   attack.h       accuracy under attack, beside certified accuracy
 //   model_folder.h      a model's two files: config.json and model.safetensors
 //   certificate_file.h  certificate.json: write, read, check
+//   foreign.h      models that other tools wrote
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
+//   export.h       a model as a C++ header, a folder for PyTorch, an ONNX file
+//   quantize.h     8-bit weights, and how far they are from the original
 //   sweep.h        many runs from one file
 //   report.h       a page for runs and sweeps
 //   serve.h        the same page over HTTP, while runs train
@@ -35,6 +39,9 @@
 #include "bridle/constraint.h"
 #include "bridle/data.h"
 #include "bridle/error.h"
+#include "bridle/export.h"
+#include "bridle/foreign.h"
+#include "bridle/head_logits.h"
 #include "bridle/linalg.h"
 #include "bridle/loader.h"
 #include "bridle/metrics.h"
@@ -44,6 +51,7 @@
 #include "bridle/param.h"
 #include "bridle/predictions.h"
 #include "bridle/progress.h"
+#include "bridle/quantize.h"
 #include "bridle/random.h"
 #include "bridle/report.h"
 #include "bridle/run.h"

@@ -22,8 +22,9 @@
 namespace bridle {
 
 struct Batch {
-  at::Tensor inputs;   // tokens [B, T] in int64, or pixels [B, 3072] in float32
-  at::Tensor targets;  // the next tokens [B, T], or labels [B], in int64
+  at::Tensor inputs;  // tokens [B, T] in int64, or vectors [B, D] (pixels: D = 3072) in float32
+  at::Tensor
+      targets;  // the next tokens [B, T], or labels [B], in int64; of regression numbers [B, K] in float32
 
   Batch to(at::Device device) const { return {inputs.to(device), targets.to(device)}; }
 };
@@ -47,7 +48,7 @@ struct ChannelStatistics {
   std::array<double, 3> deviation{};
 };
 
-enum class DataKind { tokens, images, tokenizer };
+enum class DataKind { tokens, images, tokenizer, vectors };
 
 // held_out: the end of the training part, to choose settings by.
 enum class Split { train, validation, held_out };
@@ -75,6 +76,13 @@ struct TextSource {
   int64_t validation = 0;
 };
 
+// What a data set of vectors holds: `inputs` numbers per example, and a class or (regression) as many numbers as `outputs`.
+struct VectorLayout {
+  int64_t inputs = 0;
+  bool regression = false;
+  double input_bound = 1.0;  // no example's inputs have a larger RMS
+};
+
 struct DataSet {
   std::string name = {};
   DataKind kind = DataKind::tokens;
@@ -87,7 +95,20 @@ struct DataSet {
   std::vector<DataFile> validation = {};
   std::optional<Token> document_token = {};  // stands before every document; none where the text is one
   std::vector<TextSource> sources = {};      // empty where there is only `from`
+  std::optional<VectorLayout> vectors = {};
 };
+
+// What imported vectors were standardised by, (x − mean)/deviation, and what their columns and outputs are called: statistics.json of
+// a data set and of every run that it trains.
+struct VectorStatistics {
+  std::vector<std::string> columns = {};
+  std::vector<double> mean = {}, deviation = {};  // one per column; empty: inputs are as they were
+  std::vector<std::string> outputs = {};          // names of classes, or of what is predicted
+  std::vector<double> output_mean = {},
+                      output_deviation = {};  // regression: one per output; empty: as they were
+};
+// None where the folder has no statistics.json. Throws InputError where that is damaged.
+std::optional<VectorStatistics> read_statistics(const std::filesystem::path& folder);
 
 struct SourceOptions {
   int64_t sequence_length = 256;  // tokens only
@@ -155,6 +176,22 @@ struct TextImport {
   bool replace = false;
 };
 DataSet import_text(const std::string& name, const TextImport& options, const Listener& listener = {});
+
+// Vectors of numbers from a CSV file, from a pair of .npy files, or PNG images in a folder per class.
+struct VectorImport {
+  std::filesystem::path csv = {};
+  std::string target = {};                          // a column of the CSV file
+  std::vector<std::string> leave_out = {};          // further columns that are no inputs
+  std::filesystem::path inputs = {}, targets = {};  // .npy: [N, …], and [N] or [N, K]
+  std::filesystem::path images = {};                // images/CLASS/*.png, all of one size
+  bool regression = false;  // targets are numbers to be predicted; else they are classes
+  bool standardize =
+      true;  // columns, and numbers to be predicted, to mean 0 and deviation 1 of the training part; no pixels
+  double validation = 0.1;  // share of the examples, drawn by the seed
+  uint64_t seed = 0;
+  bool replace = false;
+};
+DataSet import_vectors(const std::string& name, const VectorImport& options);
 
 // Token files stay where they are; the data set remembers their paths.
 struct TokenImport {

@@ -78,10 +78,14 @@ UpperBound CapNorms::largest_entry(const Param& vector) {
   return is_free ? UpperBound(0.0) : find(vector).cap;
 }
 
-// A bias of the logits moves them, and nothing that a cap is for.
+// A bias of the logits moves them, and nothing that a cap is for. An MLP's stretch does not depend on its activations, which its
+// biases make as large as they like.
 UpperBound CapNorms::euclidean(const Param& vector) {
   if (vector.role == Role::logit_bias) return 0.0;
   if (vector.role == Role::mixing_weight) return 1.0;
+  const auto is_table_of = [](const Param& p) { return is_table(p.role); };
+  if (vector.role == Role::bias && std::none_of(params_.begin(), params_.end(), is_table_of))
+    return UpperBound::unbounded();
   return find(vector).cap * root(vector.tensor.numel());
 }
 

@@ -45,9 +45,15 @@ Walked walk_through(const Model& model, WeightNorms& norms, const UpperBound& at
   result.domain = result.token_radius + attack_radius;
   result.output = model.bound(result.domain, result.walk);
   ask_for_every_norm(model, norms);
-  if (result.output.lipschitz.is_unbounded())
-    throw PromiseError("certify",
-                       "this model has no finite bound: a norm with ε = 0 stretches without limit");
+  if (result.output.lipschitz.is_unbounded()) {
+    const auto first =
+        std::find_if(result.walk.layers.begin(), result.walk.layers.end(),
+                     [](const LayerBound& layer) { return layer.bound.lipschitz.is_unbounded(); });
+    throw PromiseError(
+        "certify",
+        fmt::format("this model has no finite bound, from {} on: a norm with ε = 0 stretches without limit",
+                    first->name));
+  }
   return result;
 }
 

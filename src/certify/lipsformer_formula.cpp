@@ -23,6 +23,7 @@ const TransformerOptions& lipsformer_options(const std::optional<ModelOptions>& 
   need(options != nullptr && options->mixing == MixingKind::attention, "attention");
   need(options->qk_norm && options->value_norm && options->qk_norm_epsilon > 0.0,
        "qk_norm and value_norm, and an epsilon above 0");
+  need(!options->gated, "a feed-forward layer without a gate");
   need(options->residual == ResidualKind::plain, "plain residuals");
   need(has_slope_one(options->activation) || options->activation == ActivationKind::gelu ||
            options->activation == ActivationKind::gelu_tanh,

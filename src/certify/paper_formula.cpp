@@ -21,12 +21,14 @@ void refuse(bool condition, const char* what) {
 // Between the layers of an MLP nothing is divided.
 void check_defined(const MlpOptions& options) {
   refuse(!has_slope_one(options.activation), "an activation that is not divided by its slope");
+  refuse(options.bias, "biases");
 }
 
 void check_defined(const TransformerOptions& options) {
   refuse(options.activation == ActivationKind::relu_squared, "ReLU², whose slope has no limit");
   refuse(options.learned_alpha != LearnedAlpha::none, "learned α");
   refuse(options.mixing != MixingKind::attention, "quadrature mixing");
+  refuse(options.gated, "a gated feed-forward layer");
   refuse(options.qk_norm, "normalised queries and keys");
   refuse(options.norm != NormLayer::none, "norm layers");
   refuse(options.residual != ResidualKind::convex, "plain residuals");

@@ -31,8 +31,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int kSchema = 1;
-constexpr std::pair<DataKind, const char*> kKinds[] = {
-    {DataKind::tokens, "tokens"}, {DataKind::images, "images"}, {DataKind::tokenizer, "tokenizer"}};
+constexpr std::pair<DataKind, const char*> kKinds[] = {{DataKind::tokens, "tokens"},
+                                                       {DataKind::images, "images"},
+                                                       {DataKind::tokenizer, "tokenizer"},
+                                                       {DataKind::vectors, "vectors"}};
 
 Json files_to_json(const std::vector<DataFile>& files, const std::filesystem::path& folder) {
   Json list = Json::array();
@@ -170,6 +172,10 @@ void write_manifest(const DataSet& data, const std::filesystem::path& folder) {
                 {"validation", files_to_json(data.validation, folder)}};
   if (data.document_token) manifest["document_token"] = *data.document_token;
   if (!data.sources.empty()) manifest["sources"] = sources_to_json(data.sources);
+  if (data.vectors)
+    manifest["vectors"] = {{"inputs", data.vectors->inputs},
+                           {"regression", data.vectors->regression},
+                           {"input_bound", data.vectors->input_bound}};
   const std::string text =
       manifest.dump(2, ' ', false, Json::error_handler_t::replace);  // paths may be any bytes
   write_file(folder / kManifest, text + "\n");
@@ -193,6 +199,14 @@ DataSet read_manifest(const std::filesystem::path& folder) {
                  .validation = files_from_json(manifest.at("validation"), folder)};
     if (manifest.contains("document_token")) data.document_token = manifest["document_token"].get<Token>();
     if (manifest.contains("sources")) data.sources = sources_from_json(manifest["sources"]);
+    if (data.kind == DataKind::vectors) {
+      const Json& own = manifest.at("vectors");
+      data.vectors = VectorLayout{.inputs = own.at("inputs").get<int64_t>(),
+                                  .regression = own.at("regression").get<bool>(),
+                                  .input_bound = own.at("input_bound").get<double>()};
+      if (data.vectors->inputs < 1 || data.outputs < 1 || !(data.vectors->input_bound > 0.0))
+        throw std::invalid_argument("it holds no vectors");
+    }
     return data;
   } catch (const Json::exception&) {
     throw damaged(folder, fmt::format("{} lacks a key, or has a value of another type", kManifest));

@@ -11,6 +11,7 @@
 #include "data/image_source.h"
 #include "data/token_files.h"
 #include "data/token_source.h"
+#include "data/vector_source.h"
 
 namespace bridle {
 namespace {
@@ -61,6 +62,16 @@ std::shared_ptr<const Source> open_split(const DataSet& data, Split split, const
         std::make_shared<TokenFiles>(files, data.raw ? TokenFormat::raw : TokenFormat::shard, data.outputs);
     const Range part = part_of(tokens->size(), split, options.held_out);
     return std::make_shared<TokenSource>(std::move(tokens), part.begin, part.end, options.sequence_length);
+  }
+  if (data.kind == DataKind::vectors) {
+    if (options.standardize || options.random_labels != 0.0)
+      throw InputError(
+          "data",
+          "data.standardize must be false and data.random_labels 0 for imported vectors, which the "
+          "import has standardised already");
+    auto rows = std::make_shared<VectorFile>(files.front(), *data.vectors, data.outputs);
+    const Range part = part_of(rows->size(), split, options.held_out);
+    return std::make_shared<VectorSource>(std::move(rows), part.begin, part.end);
   }
   auto images = std::make_shared<ImageFiles>(files);
   const Range part = part_of(images->size(), split, options.held_out);

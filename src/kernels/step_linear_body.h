@@ -96,6 +96,9 @@ BRIDLE_INLINE ValueAndSlope activation(Floats x, float share) {
       return absolute(x, share);
     case ActivationKind::relu_squared:
       return relu_squared(x, share);
+    case ActivationKind::tanh:
+    case ActivationKind::silu:
+      break;  // is_fused says no
   }
   __builtin_unreachable();
 }
@@ -258,6 +261,9 @@ void linear(const LinearTask& task) {
           return linear_with<Epilogue::activate, ActivationKind::abs>(task);
         case ActivationKind::relu_squared:
           return linear_with<Epilogue::activate, ActivationKind::relu_squared>(task);
+        case ActivationKind::tanh:
+        case ActivationKind::silu:
+          return;  // is_fused says no
       }
   }
 }

@@ -6,7 +6,9 @@
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/silu.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tanh.h>
 
 #include <cmath>
 #include <stdexcept>
@@ -27,6 +29,10 @@ const char* word(ActivationKind kind) {
       return "abs";
     case ActivationKind::relu_squared:
       return "relu_squared";
+    case ActivationKind::tanh:
+      return "tanh";
+    case ActivationKind::silu:
+      return "silu";
   }
   return nullptr;
 }
@@ -40,6 +46,9 @@ bool is_fused(ActivationKind kind) {
     case ActivationKind::abs:
     case ActivationKind::relu_squared:
       return true;
+    case ActivationKind::tanh:
+    case ActivationKind::silu:
+      return false;
   }
   return false;
 }
@@ -65,6 +74,10 @@ at::Tensor applied(ActivationKind kind, const at::Tensor& x) {
       return at::abs(x);
     case ActivationKind::relu_squared:
       return at::relu(x).square();
+    case ActivationKind::tanh:
+      return at::tanh(x);
+    case ActivationKind::silu:
+      return at::silu(x);
   }
   throw std::logic_error("an activation without a forward pass");
 }
@@ -84,7 +97,10 @@ Growth growth_of(ActivationKind kind) {
     case ActivationKind::relu:
     case ActivationKind::maxmin:
     case ActivationKind::abs:
+    case ActivationKind::tanh:
       return {1.0, 1.0};
+    case ActivationKind::silu:
+      return {1.0, kSiluSlope};
     case ActivationKind::relu_squared:
       return {1.0, 2.0, true};
   }
@@ -97,6 +113,8 @@ bool is_exact(ActivationKind kind) {
     case ActivationKind::gelu:
     case ActivationKind::gelu_tanh:
     case ActivationKind::relu_squared:
+    case ActivationKind::tanh:
+    case ActivationKind::silu:
       return false;
     case ActivationKind::relu:
     case ActivationKind::maxmin:
@@ -127,6 +145,9 @@ FusedValue Activation::fused(FusedBuffer values, FusedBuffer gradient, FusedBuff
       value.epilogue = Epilogue::unsort;
       value.gain = share();
       return value;
+    case ActivationKind::tanh:
+    case ActivationKind::silu:
+      break;  // not fused
   }
   throw std::logic_error("an activation without a way back");
 }
@@ -143,6 +164,11 @@ Bound Activation::bound(const Bound& in, int64_t size) const {
       growth.times_largest ? sqrt(UpperBound(static_cast<double>(size))) * in.activation : UpperBound(1.0);
   return {.activation = largest * growth.gain * in.activation / divisor_,
           .lipschitz = largest * growth.slope / divisor_ * in.lipschitz};
+}
+
+UpperBound Activation::largest_entry(const UpperBound& most) const {
+  const Growth growth = growth_of(kind_);
+  return (growth.times_largest ? most : UpperBound(1.0)) * growth.gain * most / divisor_;
 }
 
 // What is not exact errs by a few units of its argument, times its gain.

@@ -12,9 +12,14 @@ Mlp::Mlp(const MlpOptions& options, const WeightOrigin& origin)
   const std::vector<int64_t>& sizes = options.layer_sizes;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) {
     const bool last = i + 2 == sizes.size();
-    layers_.emplace_back(
-        weights, fmt::format("model.layers.{}", i),
-        LinearOptions{.role = last ? Role::head : Role::linear, .out = sizes[i + 1], .in = sizes[i]});
+    layers_.emplace_back(weights, fmt::format("model.layers.{}", i),
+                         LinearOptions{.role = last ? Role::head : Role::linear,
+                                       .out = sizes[i + 1],
+                                       .in = sizes[i],
+                                       .bias = options.bias && !last});
+    if (options.bias && last)
+      logit_bias_ =
+          weights.vector(fmt::format("model.layers.{}.bias", i), Role::logit_bias, {sizes[i + 1]}, 0.0);
   }
 }
 
@@ -26,6 +31,7 @@ at::Tensor Mlp::forward_from(const at::Tensor& pixels, Pass& pass) const {
       x = activation_.forward(x);
     else if (options_.final_scale != 1.0)
       x = x.mul(options_.final_scale);
+    if (i + 1 == layers_.size() && logit_bias_) x = x.add(logit_bias_->tensor.to(x.scalar_type()));
     if (pass.statistics != nullptr) pass.statistics->record(fmt::format("model.layers.{}", i), x);
   }
   return x;
@@ -77,6 +83,8 @@ Bound Mlp::bound(const UpperBound& domain, Walk& walk) const {
       walk.largest_logit = one_logit(before, walk.norms.largest_row_rms(head), head.tensor.size(1)) *
                            std::abs(options_.final_scale);
       x = x.affine(std::abs(options_.final_scale));
+      if (logit_bias_)
+        x = x.affine(1.0, walk.norms.euclidean(*logit_bias_) * root_of_ratio(1, head.tensor.size(0)));
     }
     x = walk.record(fmt::format("model.layers.{}", i), x, layers_[i].weight().tensor.size(0));
   }
@@ -88,7 +96,11 @@ LogitEnclosure Mlp::enclose(const at::Tensor& pixels, ErrorWalk& walk) const {
   for (size_t i = 0; i + 1 < layers_.size(); ++i)
     x = walk.record(fmt::format("model.layers.{}", i),
                     activation_.enclose(layers_[i].enclose(x, walk), walk));
-  return enclose_logits(x, {.rows = layers_.back().weight(), .scale = options_.final_scale}, walk);
+  return enclose_logits(x,
+                        {.rows = layers_.back().weight(),
+                         .scale = options_.final_scale,
+                         .bias = logit_bias_ ? &*logit_bias_ : nullptr},
+                        walk);
 }
 
 }  // namespace bridle

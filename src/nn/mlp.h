@@ -1,4 +1,5 @@
-// The multilayer perceptron: linear layers with ReLU or MaxMin between them, no bias, the last one starting at zero.
+// The multilayer perceptron: linear layers with an activation between them, the last one starting at zero:
+//   x ← f(W x (+ b)),   logits = final_scale·W x (+ b).
 #pragma once
 
 #include <memory>
@@ -34,6 +35,7 @@ class Mlp : public Model {
  private:
   MlpOptions options_;
   std::vector<Linear> layers_;
+  std::optional<Param> logit_bias_;  // the last layer's
   Activation activation_;
   mutable FusedPasses fused_;
 };

@@ -11,7 +11,9 @@ namespace bridle {
 
 // An allow-list over every field, as Transformer's.
 std::string Mlp::why_not_fused(const Pass& pass) const {
-  const auto& [hidden_sizes, layer_sizes, activation, input_bound, initialization, final_scale] = options_;
+  const auto& [hidden_sizes, layer_sizes, activation, bias, input_bound, initialization, final_scale] =
+      options_;
+  if (bias) return "model.bias";
   return is_fused(activation) ? why_not_fused_pass(pass) : "model.mlp_activation";
 }
 
@@ -53,7 +55,8 @@ std::unique_ptr<FusedProgram> Mlp::fused_program(const StepKernels& kernels) con
 
 std::optional<LossAndGradients> Mlp::fused_loss(const at::Tensor& pixels, const at::Tensor& targets,
                                                 Pass& pass, bool gradients) const {
-  if (!can_fuse(pass) || pixels.scalar_type() != at::kFloat) return std::nullopt;
+  const bool classes = !targets.is_floating_point();
+  if (!can_fuse(pass) || !classes || pixels.scalar_type() != at::kFloat) return std::nullopt;
   return fused_.of(*fused_values(pass)).run_vectors(pixels, targets, shape(), pass, gradients);
 }
 

@@ -46,6 +46,7 @@ namespace {
 Settings mlp_settings(MlpOptions& o) {
   return {{"layer_sizes", &o.layer_sizes, "mlp: all sizes; [] takes input and classes from the data"},
           {"mlp_activation", choice(&o.activation), "mlp: between the layers, as hidden_act"},
+          {"bias", &o.bias, "linear layers have a bias"},
           {"input_bound", &o.input_bound, "mlp: RMS of every input; the data decides", kPositive},
           initialization_setting(o.initialization),
           final_scale_setting(o.final_scale)};
@@ -56,6 +57,8 @@ void resolve_(MlpOptions& o) {
   require(o.layer_sizes.size() >= 2,
           fmt::format("layer_sizes must have at least 2 entries, input and output, got {}",
                       o.layer_sizes.size()));
+  require(!o.bias || o.activation != ActivationKind::relu_squared,
+          "bias must be false for relu_squared, whose bound grows with what a bias adds, got true");
   for (size_t i = 1; o.activation == ActivationKind::maxmin && i + 1 < o.layer_sizes.size(); ++i)
     require(o.layer_sizes[i] % 2 == 0,
             fmt::format("a hidden layer's size must be even for maxmin, which sorts pairs, got {}",

@@ -40,7 +40,7 @@ Reading reading_of(const TransformerOptions& o) {
 struct Sizes {
   Sizes(const TransformerOptions& options, const std::vector<Param>& params, const BatchShape& batch)
       : d(static_cast<double>(options.hidden_size)),
-        inner(static_cast<double>(options.intermediate_size)),
+        inner((options.gated ? 2.0 : 1.0) * static_cast<double>(options.intermediate_size)),
         layers(static_cast<double>(options.num_hidden_layers)),
         vocabulary(static_cast<double>(options.vocab_size)),
         length(static_cast<double>(batch.length)),

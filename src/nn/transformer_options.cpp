@@ -80,6 +80,9 @@ Settings transformer_settings(TransformerOptions& o) {
        "rope: half of the pairs are not rotated, the others' frequencies go down to 1/rope_theta"},
       {"hidden_act", choice(&o.activation), "activation of the feed-forward layer"},
       {"activation_divisor", &o.activation_divisor, "the activation is divided by this", kPositive},
+      {"gated", &o.gated,
+       "the feed-forward layer is gated: W_down(f(W_gate x)/divisor ∘ W_up x), SwiGLU with hidden_act = "
+       "silu"},
       {"softmax_scale", &o.softmax_scale, "logits are softmax_scale·q·k/d_h", kFinite},
       {"attention_output_scale", &o.attention_output_scale, "multiplies what attention gives", kFinite},
       {"residual", choice(&o.residual),
@@ -221,7 +224,7 @@ std::string unfused_key(const TransformerOptions& options) {
   const auto& [vocab_size, real_vocab_size, hidden_size, num_hidden_layers, mixing, memory_channels,
                content_heads, content_size, num_attention_heads, num_key_value_heads, intermediate_size,
                max_position_embeddings, positions, rope_theta, rope_half_truncated, activation,
-               activation_divisor, softmax_scale, attention_output_scale, residual, attention_alpha,
+               activation_divisor, gated, softmax_scale, attention_output_scale, residual, attention_alpha,
                mlp_alpha, learned_alpha, position_bias, position_bias_offsets, position_bias_start,
                position_bias_dilation, qk_norm, qk_norm_epsilon, value_norm, attention_window, window_block,
                long_window_layers, document_token, logit_bias, norm, norm_epsilon, norm_gain, norm_after,
@@ -235,9 +238,13 @@ std::string unfused_key(const TransformerOptions& options) {
                               residual == ResidualKind::quadrature;
   const bool known_alpha = learned_alpha == LearnedAlpha::none || learned_alpha == LearnedAlpha::scalar ||
                            learned_alpha == LearnedAlpha::vector;
-  const std::pair<bool, const char*> obstacles[] = {
-      {!is_fused(activation), "hidden_act"}, {!known_positions, "positions"}, {!known_residual, "residual"},
-      {!known_alpha, "learned_alpha"},       {!known_norm, "norm"},           {norm_after, "norm_after"}};
+  const std::pair<bool, const char*> obstacles[] = {{!is_fused(activation), "hidden_act"},
+                                                    {!known_positions, "positions"},
+                                                    {!known_residual, "residual"},
+                                                    {!known_alpha, "learned_alpha"},
+                                                    {!known_norm, "norm"},
+                                                    {norm_after, "norm_after"},
+                                                    {gated, "gated"}};
   for (const auto& [is_there, what] : obstacles)
     if (is_there) return what;
   return "";

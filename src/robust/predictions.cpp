@@ -170,6 +170,8 @@ class Certifier {
   // Windows go apart to threads: an operation of one window is too small to share. Each part has its own walk with the norms that
   // the first has measured, and results are counted in the order of the data.
   void add(const Batch& batch) {
+    if (batch.targets.is_floating_point())
+      throw InputError("certify", "--predictions is about classes, and this data set's targets are numbers");
     const int64_t count = std::max<int64_t>(16, at::get_num_threads());
     const std::vector<Batch> parts = batch_parts(batch, count);
     std::vector<Judged> judged(parts.size());

@@ -1,7 +1,9 @@
+// Cross-entropy of classes; of numbers (regression) the mean square.
 // Forward, loss and backward in one call: the model's fused pass where it has one, and its plain twin on LibTorch's autograd.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/mse_loss.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/stopwatch.h"
@@ -14,9 +16,15 @@ namespace {
 struct Judged {
   at::Tensor logits, targets, loss;
 
-  Judged(const Model& model, const Batch& batch, Pass& pass) : targets(batch.targets.reshape({-1})) {
+  Judged(const Model& model, const Batch& batch, Pass& pass) {
     const at::Tensor all = model.forward(batch.inputs, pass);
     logits = all.reshape({-1, all.size(-1)});
+    if (batch.targets.is_floating_point()) {
+      targets = batch.targets;
+      loss = at::mse_loss(logits.to(at::kFloat), targets);
+      return;
+    }
+    targets = batch.targets.reshape({-1});
     at::Tensor wide = logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
     if (pass.margin != 0.0)
       wide = wide.scatter_add(1, targets.unsqueeze(1),
@@ -25,6 +33,9 @@ struct Judged {
   }
 
   LossAndGradients result() const {
+    // Targets have variance 1: what is left of it is explained.
+    if (targets.is_floating_point())
+      return {.loss = loss.item<double>(), .accuracy = 1.0 - loss.item<double>()};
     return {.loss = loss.item<double>(),
             .accuracy = logits.detach().argmax(-1).eq(targets).to(at::kDouble).mean().item<double>()};
   }

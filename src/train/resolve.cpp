@@ -30,16 +30,22 @@ void check_at_least(const char* key, int64_t value, int64_t least) {
 }
 
 void fit_(MlpOptions& model, const DataOptions& options, const DataSet& data) {
+  const int64_t inputs = data.vectors ? data.vectors->inputs : 3072;
   if (model.layer_sizes.empty()) {
-    model.layer_sizes = {3072};
+    model.layer_sizes = {inputs};
     model.layer_sizes.insert(model.layer_sizes.end(), model.hidden_sizes.begin(), model.hidden_sizes.end());
     model.layer_sizes.push_back(data.outputs);
   }
-  if (model.layer_sizes.front() != 3072 || model.layer_sizes.back() != data.outputs)
-    throw InputError(
-        "settings", fmt::format("model.layer_sizes go from {} to {}; the data has 3072 pixels and {} classes",
-                                model.layer_sizes.front(), model.layer_sizes.back(), data.outputs));
-  model.input_bound = options.standardize ? standardized_bound(data) : 1.0;
+  if (model.layer_sizes.front() != inputs || model.layer_sizes.back() != data.outputs)
+    throw InputError("settings",
+                     fmt::format("model.layer_sizes go from {} to {}; the data has {} {} and {} {}",
+                                 model.layer_sizes.front(), model.layer_sizes.back(), inputs,
+                                 data.vectors ? "inputs" : "pixels", data.outputs,
+                                 data.vectors && data.vectors->regression ? "targets" : "classes"));
+  if (data.vectors)
+    model.input_bound = data.vectors->input_bound;
+  else
+    model.input_bound = options.standardize ? standardized_bound(data) : 1.0;
 }
 
 void fit_(TransformerOptions& model, const DataOptions& options, const DataSet& data) {
@@ -150,11 +156,25 @@ RunOptions resolved_for(RunOptions options, InputKind input) {
 }
 
 RunOptions resolved(RunOptions options, const DataSet& data) {
-  const bool images = data.kind == DataKind::images;
+  const bool images = data.kind == DataKind::images || data.kind == DataKind::vectors;
+  if (data.kind == DataKind::vectors && (options.data.standardize || options.data.mirror ||
+                                         options.data.shift > 0 || options.data.random_labels != 0.0))
+    throw InputError(
+        "settings",
+        fmt::format("data.standardize, mirror, shift and random_labels must be off for '{}': they are "
+                    "for images in CIFAR-10's layout",
+                    data.name));
+  if (data.vectors && data.vectors->regression && options.training.margin != 0.0)
+    throw InputError("settings",
+                     fmt::format("training.margin must be 0 for regression, which has no classes, got {}",
+                                 options.training.margin));
   if (images != (options.model.input() == InputKind::vectors))
     throw InputError("settings",
                      fmt::format("model.kind = '{}' does not fit the data set '{}', which holds {}",
-                                 word(options.model.kind), data.name, images ? "images" : "tokens"));
+                                 word(options.model.kind), data.name,
+                                 data.vectors ? "vectors"
+                                 : images     ? "images"
+                                              : "tokens"));
   if (!images && options.model.mlp.activation != MlpOptions{}.activation)
     throw InputError("settings",
                      fmt::format("model.mlp_activation = '{}' is for model.kind = 'mlp'; a transformer's "

@@ -69,10 +69,17 @@ Run open_run(const std::filesystem::path& folder, std::unique_ptr<Model> model) 
 std::shared_ptr<const Source> open_run_split(const Run& run, Split split, const std::string& source) {
   const DataSet data = open_data_set(run.options.data.name);
   const ModelShape shape = run.model->shape();
-  if ((data.kind == DataKind::images) != (shape.input == InputKind::vectors))
-    throw InputError("run",
-                     fmt::format("'{}' holds {}, which the model of {} does not take", data.name,
-                                 data.kind == DataKind::images ? "images" : "tokens", run.folder.string()));
+  if ((data.kind != DataKind::tokens) != (shape.input == InputKind::vectors))
+    throw InputError("run", fmt::format("'{}' holds {}, which the model of {} does not take", data.name,
+                                        data.kind == DataKind::tokens ? "tokens"
+                                        : data.vectors                ? "vectors"
+                                                                      : "images",
+                                        run.folder.string()));
+  if (data.vectors && (data.vectors->inputs != shape.size || data.outputs != shape.outputs))
+    throw InputError(
+        "run",
+        fmt::format("'{}' has {} inputs and {} outputs, and the model of {} has {} and {}", data.name,
+                    data.vectors->inputs, data.outputs, run.folder.string(), shape.size, shape.outputs));
   if (run.tokenizer &&
       (!data.has_tokenizer || read_file(data.folder / "vocab.json") != read_file(run.folder / "vocab.json")))
     throw InputError("run", fmt::format("'{}' has another vocabulary than {} was trained with", data.name,

@@ -54,7 +54,7 @@ void write_sealed(const Run& run, const CertifiedBound& bound, const fs::path& o
   try {
     const ModelIdentity sealed = write_model(*run.model, fresh, certificate_metadata(bound));
     write_certificate(fresh / "certificate.json", certificate_of(sealed, *run.model, bound));
-    for (const char* name : {"config.toml", "vocab.json", "merges.txt"})
+    for (const char* name : {"config.toml", "vocab.json", "merges.txt", "statistics.json"})
       if (fs::exists(run.folder / name)) fs::copy_file(run.folder / name, fresh / name);
     publish(fresh, place);
   } catch (const std::exception&) {

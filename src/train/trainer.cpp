@@ -84,6 +84,13 @@ void copy_tokenizer(const DataSet& data, const Path& folder) {
   if (data.has_tokenizer) load_tokenizer(data.folder)->save(folder);
 }
 
+// What raw inputs of the run's model must be standardised by.
+void copy_statistics(const DataSet& data, const Path& folder) {
+  constexpr const char* name = "statistics.json";
+  if (data.vectors && std::filesystem::exists(data.folder / name))
+    write_file(folder / name, read_file(data.folder / name));
+}
+
 void check_recipe(const RunOptions& recipe, const RunOptions& own, const Path& folder) {
   const std::string differing = differing_settings(resolved(recipe, open_data_set(recipe.data.name)), own);
   if (!differing.empty())
@@ -101,6 +108,7 @@ Trainer::Trainer(const RunOptions& options, const Path& folder, const TrainListe
   const RunOptions complete = resolved(options, data);
   run_ = new_run({complete, parts_of(complete, data), folder, recipe_text(complete), listener});
   copy_tokenizer(data, folder);
+  copy_statistics(data, folder);
 }
 
 Trainer::Trainer(const RunOptions& options, TrainerParts parts, const Path& folder,

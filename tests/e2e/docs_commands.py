@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FEWEST_RUNS = 30  # fewer, and it is the test that is broken
@@ -44,6 +45,8 @@ FEW = {"attack": {"--images": "8", "--steps": "2", "--restarts": "1", "--queries
 RUNS = {"runs/quickstart": "recipes/quickstart.toml",
         "runs/two": "recipes/quickstart.toml",
         "runs/shakespeare_budget": "recipes/shakespeare_budget.toml",
+        "runs/cifar": "recipes/cifar_mlp_certified.toml",
+        "runs/controller": "recipes/cifar_mlp_soft_cap.toml",
         "runs/robust": "recipes/cifar_mlp_robust_soft_cap.toml",
         "runs/sweeps/cifar_certified/runs/KEY": "recipes/cifar_mlp_certified.toml"}
 
@@ -236,6 +239,47 @@ def write_data(bridle, data):
     write_manifest(gpt2, "tokenizer", len(tokens))
 
 
+def write_numbers(folder):
+    """A CSV file, a pair of .npy files and PNG images in a folder per class."""
+    rows = [f"{i},{i * i % 17},{i % 3}" for i in range(40)]
+    (folder / "wine.csv").write_text("acid,sugar,quality\n" + "\n".join(rows) + "\n")
+    for name, width in (("X.npy", 3), ("Y.npy", 2)):
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (40, {width}), }}".ljust(117) + "\n"
+        numbers = struct.pack(f"<{40 * width}f", *(i * 7 % 11 for i in range(40 * width)))
+        (folder / name).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + numbers)
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    for digit in range(2):
+        (folder / "digits" / str(digit)).mkdir(parents=True)
+        for i in range(6):
+            pixels = b"".join(b"\0" + bytes((digit * 100 + i + x + y) % 256 for x in range(4)) for y in range(4))
+            png = (chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(pixels))
+                   + chunk(b"IEND", b""))
+            (folder / "digits" / str(digit) / f"{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + png)
+
+
+def write_gpt2(folder):
+    """A GPT-2 of one block, as Hugging Face's tools write it."""
+    d, shapes = 8, {"wte.weight": [16, 8], "wpe.weight": [8, 8]}
+    for name in ("h.0.ln_1", "h.0.ln_2", "ln_f"):
+        shapes |= {f"{name}.weight": [d], f"{name}.bias": [d]}
+    for name, ins, outs in (("attn.c_attn", d, 3 * d), ("attn.c_proj", d, d), ("mlp.c_fc", d, 4 * d),
+                            ("mlp.c_proj", 4 * d, d)):
+        shapes |= {f"h.0.{name}.weight": [ins, outs], f"h.0.{name}.bias": [outs]}
+    header, body = {}, b""
+    for name, shape in shapes.items():
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        values = struct.pack(f"<{count}f", *((i * 37 % 19 - 9) / 30 for i in range(count)))
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(values)]}
+        body += values
+    text = json.dumps(header).encode()
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
+    config = {"model_type": "gpt2", "vocab_size": 16, "n_embd": d, "n_layer": 1, "n_head": 2, "n_positions": 8}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
 def write_folder(bridle, folder):
     """What the commands of a page find: recipes, experiments, data, and the files that docs/reference/data.md imports."""
     folder.mkdir()
@@ -250,6 +294,8 @@ def write_folder(bridle, folder):
     header = struct.pack("<256i", 20240520, 1, 100, *[0] * 253)
     for name in ("fineweb_train_000001.bin", "fineweb_val_000000.bin"):
         (folder / name).write_bytes(header + tokens)
+    write_numbers(folder)
+    write_gpt2(folder / "gpt2")
     write_data(bridle, folder / "data")
 
 

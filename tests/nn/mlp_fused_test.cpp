@@ -122,6 +122,7 @@ std::vector<Field> every_field() {
          o.layer_sizes = {64, 32, 7};
        }},
       {"activation", [](O& o) { o.activation = ActivationKind::gelu; }},
+      {"bias", [](O& o) { o.bias = true; }, "model.bias"},
       {"input_bound", [](O& o) { o.input_bound = 3.0; }},
       {"initialization", [](O& o) { o.initialization = Initialization::normal; }},
       {"final_scale", [](O& o) { o.final_scale = -3.0; }},
@@ -130,7 +131,7 @@ std::vector<Field> every_field() {
 
 TEST(MlpFused, ComputesEveryFieldAsItIsOrSaysNo) {
   EXPECT_EQ(every_field().size(), test::field_count<MlpOptions>());
-  EXPECT_EQ(test::field_count<MlpOptions>(), 6U);
+  EXPECT_EQ(test::field_count<MlpOptions>(), 7U);
   Pass pass{.dtype = at::kBFloat16, .training = true};
   for (const Field& field : every_field()) {
     SCOPED_TRACE(field.name);

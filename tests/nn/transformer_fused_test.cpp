@@ -565,6 +565,7 @@ std::vector<Field> every_field() {
       {"rope_half_truncated", [](O& o) { o.rope_half_truncated = true; }},
       {"activation", [](O& o) { o.activation = ActivationKind::maxmin; }},
       {"activation_divisor", [](O& o) { o.activation_divisor = 2.0; }},
+      {"gated", [](O& o) { o.gated = true; }, "model.gated"},
       {"softmax_scale", [](O& o) { o.softmax_scale = 1.0; }},
       {"attention_output_scale", [](O& o) { o.attention_output_scale = 1.0; }},
       {"residual", [](O& o) { o.residual = ResidualKind::plain; }},
@@ -638,7 +639,7 @@ std::vector<Field> every_field() {
 
 TEST(TransformerFused, IsAskedAboutEveryFieldOfTheOptionsAndOfThePass) {
   EXPECT_EQ(every_field().size(), test::field_count<TransformerOptions>());
-  EXPECT_EQ(test::field_count<TransformerOptions>(), 48U);
+  EXPECT_EQ(test::field_count<TransformerOptions>(), 49U);
   EXPECT_EQ(test::field_count<Pass>(), 10U);
 }
 

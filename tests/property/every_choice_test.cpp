@@ -166,6 +166,26 @@ std::vector<Case> every_choice() {
     o.content_heads = 1;
     o.position_bias_offsets = 4;
   });
+  add("gated, silu", [](TransformerOptions& o) {
+    o.gated = true;
+    o.activation = ActivationKind::silu;
+    o.activation_divisor = 1.0;
+  });
+  add("gated with biases, grouped queries and norms", [](TransformerOptions& o) {
+    o.gated = o.bias = true;
+    o.activation = ActivationKind::silu;
+    o.norm = NormLayer::rms_norm;
+    o.residual = ResidualKind::plain;
+    o.num_key_value_heads = 2;
+  });
+  add("gated, relu squared", [](TransformerOptions& o) {
+    o.gated = true;
+    o.activation = ActivationKind::relu_squared;
+  });
+  for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::tanh, ActivationKind::gelu})
+    all.push_back(
+        {fmt::format("mlp with biases, {}", word(kind)),
+         MlpOptions{.layer_sizes = {64, 96, 32, 10}, .activation = kind, .bias = true, .final_scale = 1.5}});
   add("center_norm with bias", [](TransformerOptions& o) {
     o.norm = NormLayer::center_norm;
     o.bias = true;

@@ -33,6 +33,20 @@ TEST(Loss, TakesAMarginOffTheRightLogit) {
   }
 }
 
+// Numbers to predict: the mean square, whatever the model could fuse, and what it leaves of a variance of 1.
+TEST(Loss, OfNumbersIsTheMeanSquare) {
+  const auto model = make_model(MlpOptions{.layer_sizes = {4, 2}}, 1);  // its outputs are zero
+  const at::Tensor targets = test::normal({6, 2}, 2, at::kFloat);
+  const Batch batch{test::normal({6, 4}, 1, at::kFloat), targets};
+  Pass pass;
+  const LossAndGradients result = loss_and_gradients(*model, batch, pass);
+  EXPECT_NEAR(result.loss, targets.square().mean().item<double>(), 1e-6);
+  EXPECT_NEAR(result.accuracy, 1.0 - result.loss, 1e-12);
+  const at::Tensor slope = targets.t().matmul(batch.inputs).mul(-2.0 / 12.0);
+  EXPECT_TRUE(result.gradients[0].allclose(slope, 1e-4, 1e-6));
+  EXPECT_EQ(loss_only(*model, batch, pass).loss, result.loss);
+}
+
 TEST(Loss, IsTheSameWithoutGradients) {
   const auto model = make_model(MlpOptions{.layer_sizes = {4, 8, 3}}, 1);
   const Batch batch{test::normal({6, 4}, 1, at::kFloat), at::tensor({0, 1, 2, 0, 1, 2}, at::kLong)};
