@@ -88,15 +88,16 @@ TEST(ABudget, IsTheHeadsCapWhereBlocksHaveStretchOne) {
 
 // Nothing caps an MLP's biases, and its stretch does not depend on them; a transformer's does.
 TEST(ABudget, MayHaveBiasesInAnMlpAlone) {
-  const auto mlp = make_model(
-      MlpOptions{.layer_sizes = {6, 8, 4}, .activation = ActivationKind::maxmin, .bias = true}, 1);
+  const auto mlp =
+      make_model(MlpOptions{.layer_sizes = {6, 8, 4}, .activation = ActivationKind::maxmin, .bias = true}, 1);
   const Budget budget = budget_for(*mlp, mlp->params(), {.lipschitz = 4.0});
   EXPECT_NEAR(budget.bound.to_double(), 4.0, 1e-8);
   EXPECT_LE(sealed_bound(*mlp, mlp->params(), budget.caps), 4.0);
   TransformerOptions biased = test::small_transformer();
   biased.bias = true;
   const auto transformer = make_model(biased, 1);
-  EXPECT_ERROR(budget_for(*transformer, transformer->params(), {.lipschitz = 1e9}), InputError, "nothing caps");
+  EXPECT_ERROR(budget_for(*transformer, transformer->params(), {.lipschitz = 1e9}), InputError,
+               "nothing caps");
 }
 
 TEST(ABudget, IsRefusedWhereItCannotBeKept) {

@@ -17,10 +17,11 @@ Table read(const test::TemporaryFolder& folder, const std::string& text, VectorI
 
 TEST(ACsvFile, GivesColumnsAndClassesWithQuotesAndBothLineEnds) {
   const test::TemporaryFolder folder;
-  const Table table = read(folder,
-                           "\xEF\xBB\xBFheight,\"a, b\",kind,note\r\n1.5,-2e1,\"say \"\"x\"\"\",n\n\n+3, 4 ,blue,\"two\nlines\"\n"
-                           "0,0,blue,",
-                           {.target = "kind", .leave_out = {"note"}});
+  const Table table = read(
+      folder,
+      "\xEF\xBB\xBFheight,\"a, b\",kind,note\r\n1.5,-2e1,\"say \"\"x\"\"\",n\n\n+3, 4 ,blue,\"two\nlines\"\n"
+      "0,0,blue,",
+      {.target = "kind", .leave_out = {"note"}});
   EXPECT_EQ(table.columns, (std::vector<std::string>{"height", "a, b"}));
   EXPECT_EQ(table.outputs, (std::vector<std::string>{"blue", "say \"x\""}));
   EXPECT_TRUE(table.inputs.equal(at::tensor({1.5, -20.0, 3.0, 4.0, 0.0, 0.0}, at::kDouble).view({3, 2})));
@@ -40,7 +41,8 @@ TEST(ACsvFile, GivesNumbersToPredictAndClassesOfNumbersInTheirOrder) {
 
 TEST(ACsvFile, IsRefusedByLineAndColumn) {
   const test::TemporaryFolder folder;
-  const auto refused = [&](const std::string& text, const char* part, VectorImport options = {.target = "y"}) {
+  const auto refused = [&](const std::string& text, const char* part,
+                           VectorImport options = {.target = "y"}) {
     EXPECT_ERROR(read(folder, text, options), InputError, part);
   };
   refused("", "must have a line of column names, and is empty");

@@ -30,12 +30,14 @@ TEST(AnImageFolder, GivesPixelsPlaneByPlaneAndClassesByTheirFolders) {
   const Table table = read_image_folder({.images = folder});
   EXPECT_EQ(table.outputs, (std::vector<std::string>{"cat", "dog"}));
   EXPECT_TRUE(table.targets.equal(at::tensor({0, 1}, at::kLong)));
-  EXPECT_TRUE(table.inputs[1].mul(255.0).allclose(at::tensor({255.0, 102.0, 0.0, 153.0, 51.0, 204.0}, at::kDouble)));
+  EXPECT_TRUE(
+      table.inputs[1].mul(255.0).allclose(at::tensor({255.0, 102.0, 0.0, 153.0, 51.0, 204.0}, at::kDouble)));
 }
 
 TEST(AnImageFolder, IsRefusedWhereImagesDifferOrAreDamaged) {
   const test::TemporaryFolder folder;
-  EXPECT_ERROR(read_image_folder({.images = folder / "none"}), InputError, "a folder of PNG images per class");
+  EXPECT_ERROR(read_image_folder({.images = folder / "none"}), InputError,
+               "a folder of PNG images per class");
   EXPECT_ERROR(read_image_folder({.images = folder}), InputError, "holds no folder with PNG images");
   make_folder(folder / "a");
   make_folder(folder / "b");

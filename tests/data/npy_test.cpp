@@ -21,7 +21,8 @@ TEST(NpyFiles, OfEveryTypeAreRead) {
   const test::TemporaryFolder folder;
   for (const char* type : {"<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "i1", "u1"}) {
     numpy(folder, std::string("np.save('x.npy', np.arange(12).reshape(3, 2, 2).astype('") + type +
-                      "'))\nnp.save('y.npy', np.array([7, 3, 7]))\nnp.save('z.npy', np.array([[.5, 1], [2, 3], [4, 5.]]))");
+                      "'))\nnp.save('y.npy', np.array([7, 3, 7]))\nnp.save('z.npy', np.array([[.5, 1], [2, "
+                      "3], [4, 5.]]))");
     const Table table = read_npy_pair({.inputs = folder / "x.npy", .targets = folder / "y.npy"});
     EXPECT_TRUE(table.inputs.equal(at::arange(12, at::kDouble).view({3, 4}))) << type;
     EXPECT_TRUE(table.targets.equal(at::tensor({1, 0, 1}, at::kLong)));
@@ -36,13 +37,14 @@ TEST(NpyFiles, OfEveryTypeAreRead) {
 TEST(NpyFiles, ThatAreDamagedOrOfAnotherKindAreRefused) {
   const test::TemporaryFolder folder;
   numpy(folder,
-        "np.save('x.npy', np.ones((3, 2), np.float32)); np.save('y.npy', np.arange(3)); np.save('short.npy', np.arange(2))\n"
+        "np.save('x.npy', np.ones((3, 2), np.float32)); np.save('y.npy', np.arange(3)); np.save('short.npy', "
+        "np.arange(2))\n"
         "np.save('f.npy', np.asfortranarray(np.ones((3, 2)))); np.save('big.npy', np.ones((3, 2), '>f4'))\n"
         "np.save('nan.npy', np.full((3, 2), np.nan)); np.save('c.npy', np.ones((3, 2), complex))\n"
         "np.save('flat.npy', np.ones(3)); np.save('none.npy', np.ones((0, 2)))");
   const auto refused = [&](const char* x, const char* y, const char* part, bool regression = false) {
-    EXPECT_ERROR(read_npy_pair({.inputs = folder / x, .targets = folder / y, .regression = regression}), InputError,
-                 part);
+    EXPECT_ERROR(read_npy_pair({.inputs = folder / x, .targets = folder / y, .regression = regression}),
+                 InputError, part);
   };
   refused("x.npy", "short.npy", "for 3 examples, got [2]");
   refused("f.npy", "y.npy", "C order");
@@ -56,7 +58,8 @@ TEST(NpyFiles, ThatAreDamagedOrOfAnotherKindAreRefused) {
   const std::string whole = read_file(folder / "x.npy");
   for (const size_t size : {size_t{0}, size_t{5}, size_t{11}, size_t{60}, whole.size() - 1}) {
     write_file(folder / "cut.npy", whole.substr(0, size));
-    EXPECT_THROW(read_npy_pair({.inputs = folder / "cut.npy", .targets = folder / "y.npy"}), InputError) << size;
+    EXPECT_THROW(read_npy_pair({.inputs = folder / "cut.npy", .targets = folder / "y.npy"}), InputError)
+        << size;
   }
 }
 

@@ -34,7 +34,8 @@ TEST(VectorSource, RefusesAFileOfAnotherSizeAndLabelsThatAreNoClass) {
   const DataFile file{folder / "c.f32", 5, ""};
   EXPECT_ERROR(VectorFile(file, VectorLayout{.inputs = 4}, 3), InputError, "are not 5 rows of 5 numbers");
   const auto two = std::make_shared<VectorFile>(file, VectorLayout{.inputs = 3}, 2);
-  EXPECT_ERROR(VectorSource(two, 0, 5).read(std::vector<int64_t>{1}), InputError, "a label is not one of 0 … 1");
+  EXPECT_ERROR(VectorSource(two, 0, 5).read(std::vector<int64_t>{1}), InputError,
+               "a label is not one of 0 … 1");
   EXPECT_ERROR(VectorSource(two, 3, 3), InputError, "is empty");
 }
 

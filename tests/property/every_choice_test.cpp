@@ -171,10 +171,15 @@ std::vector<Case> every_choice() {
     o.activation = ActivationKind::silu;
     o.activation_divisor = 1.0;
   });
-  add("gated with biases, grouped queries and norms", [](TransformerOptions& o) {
+  add("gated with biases", [](TransformerOptions& o) {
     o.gated = o.bias = true;
     o.activation = ActivationKind::silu;
+  });
+  add("gated with grouped queries and norms", [](TransformerOptions& o) {
+    o.gated = true;
+    o.activation = ActivationKind::silu;
     o.norm = NormLayer::rms_norm;
+    o.norm_gain = false;
     o.residual = ResidualKind::plain;
     o.num_key_value_heads = 2;
   });
