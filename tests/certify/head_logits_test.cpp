@@ -56,8 +56,8 @@ TEST(HeadLogits, AreOnePerHeadAndLayerOfModelsWithAttention) {
     const auto heads = head_logits(*model, certify(*model));
     EXPECT_EQ(heads.size(), options.mixing == MixingKind::attention ? 8U : 0U) << own.name;
     for (const HeadLogit& head : heads) EXPECT_GT(head.logit.log10, -300.0) << own.name;
-    if (options.qk_norm)
-      for (const HeadLogit& head : heads) EXPECT_LE(head.logit.value, 3.0 * (1.0 + 1e-9));  // s·√d_h·√d_h/d_h
+    if (!options.qk_norm) continue;
+    for (const HeadLogit& head : heads) EXPECT_LE(head.logit.value, 3.0 * (1.0 + 1e-9));  // s·√d_h·√d_h/d_h
   }
   const auto mlp = test::trained_like(test::exported_mlps().front().options);
   EXPECT_TRUE(head_logits(*mlp, certify(*mlp)).empty());

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "bridle/error.h"
 #include "bridle/safetensors.h"
 #include "export_support.h"
 #include "file_support.h"
