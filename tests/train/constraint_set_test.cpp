@@ -6,6 +6,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "nn_support.h"
 #include "support.h"
 
@@ -72,6 +74,35 @@ TEST(ConstraintsOfARun, HaveACapOfTheirOwnForTheHead) {
     EXPECT_TRUE(prove_norm(param, caps[i])) << param.name;
     EXPECT_FALSE(prove_norm(param, 0.9 * caps[i])) << param.name;
   }
+}
+
+// Whatever constraint.heads says: what a content head costs is known of its own queries and keys alone.
+TEST(ConstraintsOfARun, CapContentHeadsOneByOne) {
+  const auto model = make_model(TransformerOptions{.vocab_size = 5,
+                                                   .hidden_size = 32,
+                                                   .num_hidden_layers = 1,
+                                                   .mixing = MixingKind::quadrature,
+                                                   .content_heads = 3,
+                                                   .content_size = 64,
+                                                   .max_position_embeddings = 4,
+                                                   .positions = PositionKind::none},
+                                1);
+  const at::NoGradGuard no_gradients;
+  for (const Param& param : model->params())
+    if (is_matrix(param.role)) param.tensor.mul_(3.0);
+  ConstraintSettings settings;
+  settings.heads = HeadBlocks::whole;
+  settings.sigma_max = 1.0;
+  ConstraintSet constraints(model->params(), settings);
+  constraints.start_();
+  int64_t seen = 0;
+  for (const Param& param : constraints.params()) {
+    if (param.role != Role::content_query && param.role != Role::content_key) continue;
+    const at::Tensor heads = param.tensor.view({3, 64, 32});
+    for (int64_t head = 0; head < 3; ++head, ++seen)
+      EXPECT_NEAR(test::spectral_norm(heads[head]), std::sqrt(2.0), 1e-3) << param.name;  // RMS norm 1
+  }
+  EXPECT_EQ(seen, 6);
 }
 
 // A longer update than there is: the soft cap shrinks more, by what it would for such an update.
