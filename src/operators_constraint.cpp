@@ -4,10 +4,11 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <memory>
+#include <cmath>
 
 #include "base/libtorch.h"
 #include "base/nearest.h"
+#include "base/rounding.h"
 #include "bridle/constraint.h"
 #include "operators.h"
 
@@ -73,16 +74,28 @@ void constraint_start_op(Tensor weight, const std::string& name, bool table, int
   enforcer.prove_and_repair_();
 }
 
+// For a step of which nothing is known: the least one that leads from a weight inside the aim to where this one is now.
+StepInfo measured_step(const Param& param, double cap) {
+  const auto dtype = param.tensor.scalar_type();
+  const double aim = next_down(cap * (1.0 - Enforcer::margin(dtype, dtype)));
+  const auto bound = norm_bound(param);  // none: the method finds the NaN and says so
+  const double excess = bound ? add_up(bound->to_double(), -aim) : 0.0;
+  return {.learning_rate = 1.0, .decay = 0.0, .update_bound = std::max(0.0, excess)};
+}
+
+// An update bound of infinity and `measure_reach`: the weight's own norm says how far the step has led.
 std::tuple<bool, std::vector<Tensor>> constraint_step_op(Tensor weight, const std::string& name, bool table,
                                                          int64_t blocks, bool spectral,
                                                          const std::string& method, double cap,
                                                          const OptionDict& options, double learning_rate,
                                                          double decay, double update_bound,
-                                                         at::TensorList state) {
+                                                         bool measure_reach, at::TensorList state) {
   require_cap(name, cap);
   Enforcer enforcer(param_of(weight, name, table, blocks, spectral), options_of(method, options), cap);
   if (!state.empty()) enforcer.constraint().set_state(state.front());
-  enforcer.enforce_({.learning_rate = learning_rate, .decay = decay, .update_bound = update_bound});
+  const StepInfo told{.learning_rate = learning_rate, .decay = decay, .update_bound = update_bound};
+  const bool measures = measure_reach && !told.has_update_bound() && enforcer.constraint().needs_update_bound();
+  enforcer.enforce_(measures ? measured_step(enforcer.param(), cap) : told);
   const bool repaired = enforcer.prove_and_repair_();
   const Tensor kept = enforcer.constraint().state();
   return {repaired, kept.defined() ? std::vector<Tensor>{kept} : std::vector<Tensor>{}};
@@ -107,7 +120,7 @@ TORCH_LIBRARY_FRAGMENT(bridle, library) {
       with_kind<constraint_start_op>());
   library.def(
       "constraint_step_(Tensor(a!) weight, str name, bool table, int blocks, bool spectral, str method, float cap, "
-      "Dict(str, float) options, float learning_rate, float decay, float update_bound, Tensor[] state) "
+      "Dict(str, float) options, float learning_rate, float decay, float update_bound, bool measure_reach, Tensor[] state) "
       "-> (bool, Tensor[])",
       with_kind<constraint_step_op>());
   library.def(

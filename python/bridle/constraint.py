@@ -118,6 +118,8 @@ class Constraint:
     Vectors are left alone, and listed in the report.
     `method`: one of `constraint_names()`. `soft_cap`, `hard_cap` and others that `needs_update_bound` names ask for an optimizer
     whose update has a known norm, such as `bridle.Muon`; `normalize`, `stiefel`, `hard_cap_svd` and `hammer` take any.
+    `measure_reach`: for such a method and an optimizer that does not say it, a bound of the weight's norm after the step is
+    computed and takes its place; that costs about as much as the proof.
     `max_norm`: one cap, or caps by name, where `*` and `?` match as in file names and the last entry that matches counts;
     None leaves a weight alone: `max_norm={"*": 1.0, "head.weight": 20.0, "positions": None}`.
     `per_head`: weights whose equal row blocks are capped each for itself, by name likewise: `per_head={"*.q_proj.weight": 8}`.
@@ -126,12 +128,13 @@ class Constraint:
 
     def __init__(self, module_or_params: Weights, method: str = "soft_cap", *,
                  max_norm: Union[float, Mapping[str, Optional[float]]], per_head: Optional[Mapping[str, int]] = None,
-                 norm: str = "rms", spectral_decay: float = 0.05, floor: float = 0.0, clip_decay: float = 0.1,
+                 norm: str = "rms", measure_reach: bool = False, spectral_decay: float = 0.05, floor: float = 0.0, clip_decay: float = 0.1,
                  parseval_strength: float = 0.1, power_rounds: int = 16) -> None:
         if norm not in NORMS:
             raise InputError(f"[constraint] norm must be one of {', '.join(NORMS)}, got {norm!r}")
         self.method = method
         self.norm = norm
+        self.measure_reach = measure_reach
         self._needs_update_bound: bool = call(ops.needs_update_bound, method)  # raises for an unknown method
         self._options = {"spectral_decay": float(spectral_decay), "floor": float(floor), "clip_decay": float(clip_decay),
                          "parseval_strength": float(parseval_strength), "power_rounds": float(power_rounds)}
@@ -193,9 +196,10 @@ class Constraint:
         if not weights:
             raise InputError("[constraint] the optimizer must step at least one of the weights; it has none of "
                              f"{', '.join(list(self._weights)[:8])}")
-        if self._needs_update_bound and not hasattr(optimizer, "update_norm_bound"):
+        if self._needs_update_bound and not self.measure_reach and not hasattr(optimizer, "update_norm_bound"):
             raise InputError(f"[constraint] {self.method} must know the norm of the update, which {type(optimizer).__name__} does "
-                             "not say; train with bridle.Muon, or take normalize, stiefel, hard_cap_svd or hammer")
+                             "not say; train with bridle.Muon, say measure_reach=True, or take normalize, stiefel, hard_cap_svd or "
+                             "hammer")
         self.start()
         self._detach.append(_after_step(optimizer, lambda: self._after_step(optimizer)))
         return self
@@ -244,7 +248,7 @@ class Constraint:
 
     def _enforce(self, weight: _Weight, learning_rate: float, decay: float, update_bound: float) -> None:
         repaired, weight.state = call(ops.constraint_step_, *self._facts(weight), self.method, weight.cap, self._options,
-                                      learning_rate, decay, update_bound, weight.state)
+                                      learning_rate, decay, update_bound, self.measure_reach, weight.state)
         weight.steps += 1
         weight.proofs += 1
         weight.repairs += bool(repaired)
