@@ -7,7 +7,7 @@ import re
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Iterator, List, Optional
+from typing import Any, Iterator, List, Optional
 
 import torch
 
@@ -76,12 +76,13 @@ def load_library() -> Path:
     """Loads the library and returns its path. Raises ImportError, saying what was tried or what does not fit."""
     path = find_library()
     _refuse_another_libtorch(path)
+    namespaces = getattr(torch, "ops")
     try:
-        torch.ops.load_library(str(path))
+        namespaces.load_library(str(path))
     except OSError as error:
         raise ImportError(f"[bridle] {path} cannot be loaded: {error}") from error
     try:
-        version = torch.ops.bridle.version()
+        version = namespaces.bridle.version()
     except (AttributeError, RuntimeError) as error:
         raise ImportError(f"[bridle] {path} has not registered its operators with this Python's PyTorch {torch.__version__} "
                           f"({Path(torch.__file__).parent}): it is older than this package ({__version__}), or linked to "
@@ -93,3 +94,4 @@ def load_library() -> Path:
 
 
 LIBRARY = load_library()
+ops: Any = getattr(torch, "ops").bridle  # the library's functions; bridle.errors.call raises their errors as what they are

@@ -6,11 +6,9 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Optional, Union
 
-import torch
-
+from bridle._library import ops
 from bridle.errors import call
 
-ops = torch.ops.bridle
 PathLike = Union[str, "os.PathLike[str]"]
 
 

@@ -14,13 +14,13 @@ import math
 import types
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Set, Tuple, Union, cast
 
 import torch
 
+from bridle._library import ops
 from bridle.errors import InputError, call
 
-ops = torch.ops.bridle
 
 Named = Iterable[Tuple[str, torch.nn.Parameter]]
 Weights = Union[torch.nn.Module, Iterable[torch.nn.Parameter], Named]
@@ -297,7 +297,8 @@ def _last_match(patterns: Mapping[str, Any], name: str) -> Any:
 def _named_parameters(given: Weights) -> List[Tuple[str, torch.nn.Parameter, bool]]:
     """Name, parameter, and whether it is a table. A table that also serves as a matrix (a tied head) is one."""
     if isinstance(given, torch.nn.Module):
-        tables, others = set(), set()
+        tables: Set[int] = set()
+        others: Set[int] = set()
         for module in given.modules():
             own = (id(p) for p in module.parameters(recurse=False))
             (tables if isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)) else others).update(own)
@@ -310,7 +311,7 @@ def _named_parameters(given: Weights) -> List[Tuple[str, torch.nn.Parameter, boo
                              f"{type(tensor).__name__}")
         if any(name == other for other, _, _ in named):
             raise InputError(f"[constraint] every weight must have a name of its own; {name} is there twice")
-        named.append((name, tensor, False))
+        named.append((name, cast(torch.nn.Parameter, tensor), False))
     return named
 
 
@@ -329,7 +330,7 @@ def _after_step(optimizer: torch.optim.Optimizer, then: Callable[[], None]) -> C
             then()
         return result
 
-    optimizer.step = types.MethodType(step, optimizer)  # type: ignore[method-assign]
+    setattr(optimizer, "step", types.MethodType(step, optimizer))
 
     def end() -> None:
         active[0] = False

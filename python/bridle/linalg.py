@@ -5,9 +5,8 @@ from typing import Optional
 
 import torch
 
+from bridle._library import ops
 from bridle.errors import call
-
-ops = torch.ops.bridle
 
 
 def spectral_norm_bound(matrix: torch.Tensor) -> Optional[float]:

@@ -106,7 +106,7 @@ class Muon(torch.optim.Optimizer):
         return self._scale(group, weight) * update_bound(group["ns_coefficients"]) * math.sqrt(blocks) * (1.0 + 1e-12)
 
     @torch.no_grad()
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """One step; `closure`, if there is one, computes the loss anew."""
         loss = None
         if closure is not None:
@@ -115,14 +115,14 @@ class Muon(torch.optim.Optimizer):
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:
-                    self._step(group, weight)
+                    self._step(group, weight, weight.grad)
         return loss
 
-    def _step(self, group: Dict[str, Any], weight: torch.Tensor) -> None:
-        if weight.grad.is_sparse:
+    def _step(self, group: Dict[str, Any], weight: torch.Tensor, gradient: torch.Tensor) -> None:
+        if gradient.is_sparse:
             raise InputError("[muon] gradients must be dense")
         dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
-        gradient = weight.grad.to(dtype)
+        gradient = gradient.to(dtype)
         state = self.state[weight]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(gradient, memory_format=torch.contiguous_format)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple, Union
 
 import torch
+from torch.amp.autocast_mode import autocast
 
+from bridle._library import ops
 from bridle.errors import InputError, call
 
-ops = torch.ops.bridle
 PathLike = Union[str, "os.PathLike[str]"]
 
 
@@ -90,7 +91,7 @@ class Model(torch.nn.Module):
         seed = int(torch.randint(2**62, ()).item()) if self.training else 0
         if inputs.dtype in (torch.int32, torch.int16, torch.uint8):
             inputs = inputs.long()
-        with torch.autocast(weights[0].device.type, enabled=False):
+        with autocast(weights[0].device.type, enabled=False):
             return call(ops.model_forward, self._config, weights, inputs, dtype, self.training, seed, self.window_share)
 
     def save(self, folder: PathLike, *, overwrite: bool = False) -> str:
