@@ -46,8 +46,9 @@ ConstraintOptions options_of(const std::string& method, const OptionDict& given)
       options.power_rounds = static_cast<int64_t>(entry.value());
       continue;
     }
-    *std::find_if(numbers.begin(), numbers.end(), [&](const auto& n) { return n.first == entry.key(); })
-         ->second = entry.value();
+    *std::find_if(numbers.begin(), numbers.end(), [&](const auto& n) {
+       return n.first == entry.key();
+     })->second = entry.value();
   }
   return options;
 }
@@ -94,7 +95,8 @@ std::tuple<bool, std::vector<Tensor>> constraint_step_op(Tensor weight, const st
   Enforcer enforcer(param_of(weight, name, table, blocks, spectral), options_of(method, options), cap);
   if (!state.empty()) enforcer.constraint().set_state(state.front());
   const StepInfo told{.learning_rate = learning_rate, .decay = decay, .update_bound = update_bound};
-  const bool measures = measure_reach && !told.has_update_bound() && enforcer.constraint().needs_update_bound();
+  const bool measures =
+      measure_reach && !told.has_update_bound() && enforcer.constraint().needs_update_bound();
   enforcer.enforce_(measures ? measured_step(enforcer.param(), cap) : told);
   const bool repaired = enforcer.prove_and_repair_();
   const Tensor kept = enforcer.constraint().state();
@@ -115,17 +117,19 @@ TORCH_LIBRARY_FRAGMENT(bridle, library) {
   library.def("constraint_names() -> str[]", with_kind<constraint_names_op>());
   library.def("needs_update_bound(str method) -> bool", with_kind<needs_update_bound_op>());
   library.def(
-      "constraint_start_(Tensor(a!) weight, str name, bool table, int blocks, bool spectral, str method, float cap, "
+      "constraint_start_(Tensor(a!) weight, str name, bool table, int blocks, bool spectral, str method, "
+      "float cap, "
       "Dict(str, float) options) -> ()",
       with_kind<constraint_start_op>());
   library.def(
-      "constraint_step_(Tensor(a!) weight, str name, bool table, int blocks, bool spectral, str method, float cap, "
-      "Dict(str, float) options, float learning_rate, float decay, float update_bound, bool measure_reach, Tensor[] state) "
+      "constraint_step_(Tensor(a!) weight, str name, bool table, int blocks, bool spectral, str method, "
+      "float cap, "
+      "Dict(str, float) options, float learning_rate, float decay, float update_bound, bool measure_reach, "
+      "Tensor[] state) "
       "-> (bool, Tensor[])",
       with_kind<constraint_step_op>());
-  library.def(
-      "prove_norm(Tensor weight, str name, bool table, int blocks, bool spectral, float cap) -> bool",
-      with_kind<prove_norm_op>());
+  library.def("prove_norm(Tensor weight, str name, bool table, int blocks, bool spectral, float cap) -> bool",
+              with_kind<prove_norm_op>());
   library.def("norm_bound(Tensor weight, bool table=False, int blocks=1, bool spectral=False) -> float?",
               with_kind<norm_bound_op>());
 }

@@ -72,8 +72,8 @@ Described make_model_op(const std::string& config, int64_t seed) {
 std::tuple<std::string, std::vector<std::string>, std::vector<Tensor>, double> read_model_op(
     const std::string& folder) {
   if (!fs::is_directory(folder))
-    throw InputError("load",
-                     fmt::format("{} is not a folder; name one with config.json and model.safetensors", folder));
+    throw InputError(
+        "load", fmt::format("{} is not a folder; name one with config.json and model.safetensors", folder));
   StoredModel stored = read_model(folder);
   auto [config, names, weights] = described(*stored.model);
   const bool is_run = fs::exists(fs::path(folder) / "config.toml");
@@ -96,17 +96,15 @@ Tensor model_forward_op(const std::string& config, at::TensorList weights, const
   const bool fits = tokens ? inputs.dim() == 2 && inputs.scalar_type() == at::kLong
                            : inputs.dim() == 2 && inputs.size(1) == shape.size && inputs.is_floating_point();
   if (!fits)
-    throw InputError("forward", fmt::format("inputs must be {}, got {} [{}]",
-                                            tokens ? "token ids [B, T] in int64"
-                                                   : fmt::format("vectors [B, {}] of floating-point numbers",
-                                                                 shape.size),
-                                            c10::toString(inputs.scalar_type()),
-                                            fmt::join(inputs.sizes(), ", ")));
-  Pass pass{
-      .dtype = dtype,
-      .training = training,
-      .window_share = window_share,
-      .dropout = {.seed = static_cast<uint64_t>(dropout_seed), .stream = Stream::dropout, .step = 0}};
+    throw InputError(
+        "forward", fmt::format("inputs must be {}, got {} [{}]",
+                               tokens ? "token ids [B, T] in int64"
+                                      : fmt::format("vectors [B, {}] of floating-point numbers", shape.size),
+                               c10::toString(inputs.scalar_type()), fmt::join(inputs.sizes(), ", ")));
+  Pass pass{.dtype = dtype,
+            .training = training,
+            .window_share = window_share,
+            .dropout = {.seed = static_cast<uint64_t>(dropout_seed), .stream = Stream::dropout, .step = 0}};
   return model->forward(inputs, pass);
 }
 
@@ -128,13 +126,14 @@ std::optional<double> observed_stretch(const Model& model, const CertifiedBound&
 // certificate.json's text; also written to `out`, unless that is empty.
 std::string certify_op(const std::string& folder, double radius, int64_t search, const std::string& out) {
   if (!fs::is_directory(folder))
-    throw InputError("certify",
-                     fmt::format("{} is not a folder; name one with config.json and model.safetensors", folder));
+    throw InputError(
+        "certify",
+        fmt::format("{} is not a folder; name one with config.json and model.safetensors", folder));
   if (search < 0) throw InputError("certify", fmt::format("search must be 0 or more, got {}", search));
   const StoredModel stored = read_model(folder);
   const CertifiedBound bound = certify(*stored.model, radius);
-  const Certificate certificate = certificate_of(stored.identity, *stored.model, bound,
-                                                 observed_stretch(*stored.model, bound, search));
+  const Certificate certificate =
+      certificate_of(stored.identity, *stored.model, bound, observed_stretch(*stored.model, bound, search));
   if (!out.empty()) write_certificate(out, certificate);
   return certificate_text(certificate);
 }

@@ -14,7 +14,8 @@
 
 namespace {
 
-void write_logits(const char* folder, const char* inputs_path, const char* columns_word, const char* out_path) {
+void write_logits(const char* folder, const char* inputs_path, const char* columns_word,
+                  const char* out_path) {
   const auto model = bridle::read_model(folder).model;
   std::ifstream in(inputs_path, std::ios::binary);
   std::vector<char> bytes((std::istreambuf_iterator<char>(in)), {});
