@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What bridle.Constraint costs of a training step in PyTorch: python_constraint.py [--steps N] [--json FILE]
 
-A Llama-style block and a perceptron in plain PyTorch, float32, as in examples/. A step is forward, loss, backward and the
-optimizer; the constraint (enforce, prove, repair) is timed within the same steps. The figure is the median share over the
-steps; `cpu` is the same in processor time, which other work on the machine does not change. Needs Debian's python3-torch and a
-built library: PYTHONPATH=python benchmarks/python_constraint.py.
+A Llama-style block and a perceptron in plain PyTorch, float32, as in examples/. A step is forward, loss, backward and
+the optimizer; the constraint (enforce, prove, repair) is timed within the same steps. The figure is the median share
+over the steps; `cpu` is the same in processor time, which other work on the machine does not change. Needs Debian's
+python3-torch and a built library: PYTHONPATH=python benchmarks/python_constraint.py.
 """
 import argparse
 import importlib.util
@@ -47,9 +47,11 @@ def perceptron(width):
     return torch.nn.Sequential(*layers, torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 10))
 
 
-CASES = {"llama, 512 wide, 8,192 tokens": lambda: (llama(512, 8, 1408, 256), lambda: torch.randint(256, (32, 257))),
-         "llama, 256 wide, 4,096 tokens": lambda: (llama(256, 4, 704, 128), lambda: torch.randint(256, (32, 129))),
-         "perceptron, 512 wide, 4,096 rows": lambda: (perceptron(512), None)}
+CASES = {
+    "llama, 512 wide, 8,192 tokens": lambda: (llama(512, 8, 1408, 256), lambda: torch.randint(256, (32, 257))),
+    "llama, 256 wide, 4,096 tokens": lambda: (llama(256, 4, 704, 128), lambda: torch.randint(256, (32, 129))),
+    "perceptron, 512 wide, 4,096 rows": lambda: (perceptron(512), None),
+}
 
 
 def loss_of(model, batch):
@@ -81,9 +83,15 @@ def measure(case, method, steps):
             shares["wall"].append(constraint.wall / wall)
             shares["cpu"].append(constraint.cpu / cpu)
             steps_wall.append(wall)
-    return {"case": case, "method": method, "optimizer": type(optimizer).__name__, "threads": torch.get_num_threads(),
-            "step_s": statistics.median(steps_wall), **{key: statistics.median(own) for key, own in shares.items()},
-            "repairs": constraint.report().repairs}
+    return {
+        "case": case,
+        "method": method,
+        "optimizer": type(optimizer).__name__,
+        "threads": torch.get_num_threads(),
+        "step_s": statistics.median(steps_wall),
+        **{key: statistics.median(own) for key, own in shares.items()},
+        "repairs": constraint.report().repairs,
+    }
 
 
 def main():
@@ -97,8 +105,11 @@ def main():
         for method in ("normalize", "soft_cap"):
             own = measure(case, method, options.steps)
             results.append(own)
-            print(f"{case:<34} {method:<10} {own['optimizer']:<9} {own['step_s']:>7.3f} s {100 * own['wall']:>9.1f} % "
-                  f"{100 * own['cpu']:>5.1f} % {own['repairs']:>8}", flush=True)
+            print(
+                f"{case:<34} {method:<10} {own['optimizer']:<9} {own['step_s']:>7.3f} s {100 * own['wall']:>9.1f} % "
+                f"{100 * own['cpu']:>5.1f} % {own['repairs']:>8}",
+                flush=True,
+            )
     if options.json:
         options.json.write_text(json.dumps({"torch": torch.__version__, "results": results}, indent=1) + "\n")
 

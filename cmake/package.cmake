@@ -28,8 +28,7 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/python3-
     ${CMAKE_CURRENT_LIST_DIR}/python3-bridle/prerm)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "")
-set(CPACK_COMPONENT_PYTHON_DESCRIPTION "keep norms of weights below proved caps in PyTorch
-The Python package of Bridle: constraints that are enforced, proved and repaired after every
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION "This is the Python package over the library: constraints that are enforced, proved and repaired after every
 step of a PyTorch optimizer, Muon with a known update norm, and models with a certified
 Lipschitz bound as modules of PyTorch.")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})

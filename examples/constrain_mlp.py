@@ -3,9 +3,9 @@
 
     constrain_mlp.py [STEPS]
 
-The network has three linear layers with ReLU between them. ReLU stretches nothing, so the product of the three norms bounds
-by how much the network stretches a change of its input (RMS to RMS). The data are two spirals, which ask for large weights:
-without the constraint the bound goes into the hundreds.
+The network has three linear layers with ReLU between them. ReLU stretches nothing, so the product of the three norms
+bounds by how much the network stretches a change of its input (RMS to RMS). The data are two spirals, which ask for
+large weights: without the constraint the bound goes into the hundreds.
 """
 import math
 import sys
@@ -26,8 +26,9 @@ def spirals(count):
 
 def train(steps, max_norm):
     torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Linear(2, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.ReLU(),
-                                  torch.nn.Linear(64, 2))
+    network = torch.nn.Sequential(
+        torch.nn.Linear(2, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2)
+    )
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.0)
     constraint = bridle.Constraint(network, "normalize", max_norm=max_norm).attach(optimizer)
     for _ in range(steps):
@@ -49,8 +50,10 @@ def main():
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     for max_norm in (1e6, 3.0, 2.0):
         report, accuracy = train(steps, max_norm)
-        print(f"norms at most {max_norm:g}: accuracy {accuracy:.3f}, network bound at most {bound_of(report):.5g}, "
-              f"{report.proofs} proofs, {report.repairs} repairs")
+        print(
+            f"norms at most {max_norm:g}: accuracy {accuracy:.3f}, network bound at most {bound_of(report):.5g}, "
+            f"{report.proofs} proofs, {report.repairs} repairs"
+        )
     print(report)
 
 

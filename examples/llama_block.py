@@ -3,9 +3,9 @@
 
     llama_block.py [STEPS]
 
-RMSNorm, rotary positions, grouped-query attention and SwiGLU, written in plain PyTorch. Every matrix has a cap; queries, keys
-and values are capped head by head. The caps bound each matrix. They are no bound of the network: SwiGLU multiplies two
-linear functions of its input, so what it stretches grows with its input.
+RMSNorm, rotary positions, grouped-query attention and SwiGLU, written in plain PyTorch. Every matrix has a cap;
+queries, keys and values are capped head by head. The caps bound each matrix. They are no bound of the network: SwiGLU
+multiplies two linear functions of its input, so what it stretches grows with its input.
 """
 import sys
 
@@ -44,9 +44,11 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(WIDTH, WIDTH, bias=False)
 
     def forward(self, x):
-        q, k, v = (layer(x).unflatten(-1, (-1, SIZE)).transpose(1, 2) for layer in (self.q_proj, self.k_proj, self.v_proj))
+        q, k, v = (
+            layer(x).unflatten(-1, (-1, SIZE)).transpose(1, 2) for layer in (self.q_proj, self.k_proj, self.v_proj)
+        )
         k, v = (y.repeat_interleave(HEADS // GROUPS, 1) for y in (rotate(k), v))
-        heads = bridle.causal_attention(rotate(q), k, v, scale=SIZE ** -0.5)
+        heads = bridle.causal_attention(rotate(q), k, v, scale=SIZE**-0.5)
         return self.o_proj(heads.transpose(1, 2).flatten(-2))
 
 
@@ -99,8 +101,10 @@ def main():
     by_head = {"*.q_proj.weight": HEADS, "*.k_proj.weight": GROUPS, "*.v_proj.weight": GROUPS}
     matrices = {name: p for name, p in model.layers.named_parameters() if p.dim() == 2}
     in_matrices = {id(p) for p in matrices.values()}
-    groups = [{"params": [p], "heads": next((n for key, n in by_head.items() if name.endswith(key[1:])), 1)}
-              for name, p in matrices.items()]
+    groups = [
+        {"params": [p], "heads": next((n for key, n in by_head.items() if name.endswith(key[1:])), 1)}
+        for name, p in matrices.items()
+    ]
     muon = bridle.Muon(groups, lr=0.03, weight_decay=0.0, adjust_lr_fn="spectral_unclamped")
     adamw = torch.optim.AdamW([p for p in model.parameters() if id(p) not in in_matrices], lr=0.003)
 

@@ -17,7 +17,7 @@ NAMES = ("libbridle.so", "libbridle.so.0")
 
 
 def _folders() -> Iterator[Path]:
-    """From the nearest to the farthest: the package's own, a source tree's build, where the package is installed, the system."""
+    """From the nearest on: the package's own, a source tree's build, the prefix of the package, the system."""
     package = Path(__file__).resolve().parent
     yield package
     tree = package.parent.parent
@@ -39,9 +39,12 @@ def find_library() -> Path:
         if path.is_file():
             return path
     places = "\n".join(f"  {path}" for path in tried)
-    advice = ("BRIDLE_LIBRARY must name the library's file" if named else
-              "build it (cmake --preset release && cmake --build --preset release), install it, or name its file in "
-              "BRIDLE_LIBRARY")
+    advice = (
+        "BRIDLE_LIBRARY must name the library's file"
+        if named
+        else "build it (cmake --preset release && cmake --build --preset release), install it, or name its file in "
+        "BRIDLE_LIBRARY"
+    )
     raise ImportError(f"[bridle] libbridle.so was not found; {advice}. Tried:\n{places}")
 
 
@@ -67,9 +70,11 @@ def _refuse_another_libtorch(path: Path) -> None:
         return
     if any(file.name == needed or file.name.startswith(needed + ".") for file in loaded):
         return
-    raise ImportError(f"[bridle] {path} was built with {needed}, but this Python's PyTorch {torch.__version__} is {loaded[0]}: "
-                      "use the Python whose PyTorch Bridle was built with (on Debian /usr/bin/python3 with python3-torch), "
-                      "or build Bridle with this PyTorch's LibTorch")
+    raise ImportError(
+        f"[bridle] {path} was built with {needed}, but this Python's PyTorch {torch.__version__} is {loaded[0]}: "
+        "use the Python whose PyTorch Bridle was built with (on Debian /usr/bin/python3 with python3-torch), "
+        "or build Bridle with this PyTorch's LibTorch"
+    )
 
 
 def load_library() -> Path:
@@ -84,14 +89,20 @@ def load_library() -> Path:
     try:
         version = namespaces.bridle.version()
     except (AttributeError, RuntimeError) as error:
-        raise ImportError(f"[bridle] {path} has not registered its operators with this Python's PyTorch {torch.__version__} "
-                          f"({Path(torch.__file__).parent}): it is older than this package ({__version__}), or linked to "
-                          "another LibTorch") from error
+        raise ImportError(
+            f"[bridle] {path} has not registered its operators with this Python's PyTorch {torch.__version__} "
+            f"({Path(torch.__file__).parent}): it is older than this package ({__version__}), or linked to "
+            "another LibTorch"
+        ) from error
     if version != __version__:
-        raise ImportError(f"[bridle] {path} is version {version} and this package is version {__version__}: install both of "
-                          "one version, or name another library in BRIDLE_LIBRARY")
+        raise ImportError(
+            f"[bridle] {path} is version {version} and this package is version {__version__}: install both of "
+            "one version, or name another library in BRIDLE_LIBRARY"
+        )
     return path
 
 
 LIBRARY = load_library()
-ops: Any = getattr(torch, "ops").bridle  # the library's functions; bridle.errors.call raises their errors as what they are
+ops: Any = getattr(
+    torch, "ops"
+).bridle  # the library's functions; bridle.errors.call raises their errors as what they are

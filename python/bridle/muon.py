@@ -31,14 +31,19 @@ def _unit(shape: Tuple[int, int]) -> float:
 
 # By what a block [rows, columns] of the update is multiplied.
 _ADJUST: Dict[str, Callable[[Tuple[int, int]], float]] = {
-    "original": _ones, "match_rms_adamw": _like_adamw, "spectral_unclamped": _unit}
+    "original": _ones,
+    "match_rms_adamw": _like_adamw,
+    "spectral_unclamped": _unit,
+}
 
 
 def _coefficients_word(coefficients: Coefficients) -> str:
     if not isinstance(coefficients, str):
         if tuple(coefficients) != _CLASSIC:
-            raise InputError(f"[muon] ns_coefficients must be six_step, five_step, classic or {_CLASSIC}, which is classic: "
-                             f"of others the update's norm is not known; got {tuple(coefficients)}")
+            raise InputError(
+                f"[muon] ns_coefficients must be six_step, five_step, classic or {_CLASSIC}, which is classic: "
+                f"of others the update's norm is not known; got {tuple(coefficients)}"
+            )
         return "classic"
     update_bound(coefficients)  # raises for a word that is none
     return coefficients
@@ -47,17 +52,33 @@ def _coefficients_word(coefficients: Coefficients) -> str:
 class Muon(torch.optim.Optimizer):
     """Muon for matrices [fan_out, fan_in]; give all other weights to another optimizer.
 
-    Different from torch.optim.Muon: `ns_coefficients` is one of the lists whose largest value is known, `six_step` unless
-    another is named (`classic`, or its three numbers, is PyTorch's); products run in float32, or float64 for weights in it,
-    not in bfloat16; and a parameter group with `heads` is orthogonalised by so many equal row blocks, each for itself.
-    `update_norm_bound` is what bridle.Constraint reads.
+    Different from torch.optim.Muon: `ns_coefficients` is one of the lists whose largest value is known, `six_step`
+    unless another is named (`classic`, or its three numbers, is PyTorch's); products run in float32, or float64 for
+    weights in it, not in bfloat16; and a parameter group with `heads` is orthogonalised by so many equal row blocks,
+    each for itself. `update_norm_bound` is what bridle.Constraint reads.
     """
 
-    def __init__(self, params: Iterable[Any], lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
-                 nesterov: bool = True, ns_coefficients: Coefficients = "six_step",
-                 adjust_lr_fn: Optional[str] = None, *, heads: int = 1) -> None:
-        defaults = {"lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
-                    "ns_coefficients": ns_coefficients, "adjust_lr_fn": adjust_lr_fn, "heads": heads}
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: Coefficients = "six_step",
+        adjust_lr_fn: Optional[str] = None,
+        *,
+        heads: int = 1,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "adjust_lr_fn": adjust_lr_fn,
+            "heads": heads,
+        }
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
@@ -74,17 +95,23 @@ class Muon(torch.optim.Optimizer):
             if not 0.0 <= float(group[key]) < most:
                 raise InputError(f"[muon] {key} must be 0 or more and below {most}, got {group[key]}")
         if group["adjust_lr_fn"] is not None and group["adjust_lr_fn"] not in _ADJUST:
-            raise InputError(f"[muon] adjust_lr_fn must be None or one of {', '.join(_ADJUST)}, got {group['adjust_lr_fn']!r}")
+            raise InputError(
+                f"[muon] adjust_lr_fn must be None or one of {', '.join(_ADJUST)}, got {group['adjust_lr_fn']!r}"
+            )
         group["ns_coefficients"] = _coefficients_word(group["ns_coefficients"])
         for weight in group["params"]:
             if weight.dim() != 2 or weight.numel() == 0:
-                raise InputError(f"[muon] every weight must be a matrix, got shape {list(weight.shape)}; give the others to "
-                                 "another optimizer, such as torch.optim.AdamW")
+                raise InputError(
+                    f"[muon] every weight must be a matrix, got shape {list(weight.shape)}; give the others to "
+                    "another optimizer, such as torch.optim.AdamW"
+                )
             if weight.dtype not in (torch.float32, torch.float64, torch.bfloat16):
                 raise InputError(f"[muon] weights must be in float32, float64 or bfloat16, got {weight.dtype}")
             if group["heads"] < 1 or weight.shape[0] % group["heads"] != 0:
-                raise InputError(f"[muon] heads must divide the rows of every weight, got {group['heads']} for "
-                                 f"{list(weight.shape)}")
+                raise InputError(
+                    f"[muon] heads must divide the rows of every weight, got {group['heads']} for "
+                    f"{list(weight.shape)}"
+                )
 
     @staticmethod
     def _scale(group: Dict[str, Any], weight: torch.Tensor) -> float:

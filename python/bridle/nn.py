@@ -19,8 +19,8 @@ PathLike = Union[str, "os.PathLike[str]"]
 def causal_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *, scale: float) -> torch.Tensor:
     """softmax(scale·QKᵀ + causal mask)·V for [B, H, T, d_h], by Bridle's kernel on a CPU, with gradients.
 
-    Bridle's transformers have scale = 1/d_h; the usual one is 1/√d_h. Products are in bfloat16, whatever the tensors' type
-    (float32 or bfloat16), which the result has again. Memory grows with T, not with T².
+    Bridle's transformers have scale = 1/d_h; the usual one is 1/√d_h. Products are in bfloat16, whatever the tensors'
+    type (float32 or bfloat16), which the result has again. Memory grows with T, not with T².
     """
     return call(ops.causal_attention, query, key, value, scale)[0].to(query.dtype)
 
@@ -52,10 +52,10 @@ class Activation(torch.nn.Module):
 class Model(torch.nn.Module):
     """A model that a config.json describes: `model_type` "bridle" (transformer) or "bridle_mlp".
 
-    Its forward pass is the library's own, over the parameters of this module, for every option that config.json has: token
-    ids [B, T] → logits [B, T, V], or vectors [B, D] → logits [B, C]. PyTorch records its gradients. Parameters have the names
-    of model.safetensors, so that a `state_dict` is one of its. Autocast does not reach into it: `compute_dtype` says in what
-    type activations and products are (float64 where the parameters are).
+    Its forward pass is the library's own, over the parameters of this module, for every option that config.json has:
+    token ids [B, T] → logits [B, T, V], or vectors [B, D] → logits [B, C]. PyTorch records its gradients. Parameters
+    have the names of model.safetensors, so that a `state_dict` is one of its. Autocast does not reach into it:
+    `compute_dtype` says in what type activations and products are (float64 where the parameters are).
     """
 
     def __init__(self, config: Union[str, Mapping[str, Any]], seed: int = 0) -> None:
@@ -102,8 +102,10 @@ class Model(torch.nn.Module):
         path = Path(folder)
         there = [name for name in ("config.json", "model.safetensors") if (path / name).exists()]
         if there and not overwrite:
-            raise InputError(f"[save] {path} must not hold a model yet, and has {there[0]}; name another folder, or say "
-                             "overwrite=True")
+            raise InputError(
+                f"[save] {path} must not hold a model yet, and has {there[0]}; name another folder, or say "
+                "overwrite=True"
+            )
         path.mkdir(parents=True, exist_ok=True)
         weights = [operator.attrgetter(name)(self).detach().cpu() for name in self._names]
         return call(ops.write_model, str(path), self._config, weights)
@@ -112,8 +114,8 @@ class Model(torch.nn.Module):
 def load(folder: PathLike) -> Model:
     """The model of a run, or of any folder with config.json and model.safetensors, as a module.
 
-    Its logits are those of the library, which computes them. Raises InputError, naming the key or the weight, for a folder
-    that Bridle does not read.
+    Its logits are those of the library, which computes them. Raises InputError, naming the key or the weight, for a
+    folder that Bridle does not read.
     """
     model = Model.__new__(Model)
     torch.nn.Module.__init__(model)

@@ -29,7 +29,9 @@ def rms_norm(weight, heads=1):
 
 def run(*words, code=0, **environment):
     """Runs the command line; its output."""
-    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, env={**os.environ, **environment})
+    done = subprocess.run(
+        [PROGRAM, *map(str, words)], capture_output=True, text=True, env={**os.environ, **environment}
+    )
     assert done.returncode == code, f"{words}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -57,12 +59,35 @@ class Test(unittest.TestCase):
         environment = {"BRIDLE_DATA": str(self.folder / "data")}
         if not (self.folder / "data").exists():
             text = self.folder / "text"
-            text.write_text(subprocess.run([ROOT / "tests/e2e/words.py", "400"], check=True, capture_output=True, text=True).stdout)
+            text.write_text(
+                subprocess.run([ROOT / "tests/e2e/words.py", "400"], check=True, capture_output=True, text=True).stdout
+            )
             run("data", "import", "words", "--text", text, **environment)
         words = [word for setting in settings for word in ("--set", setting)]
-        run("train", "quickstart", "--set", "data.name=words", "--set", "data.sequence_length=16", "--set", "data.batch_size=8",
-            "--set", "model.hidden_size=32", "--set", "model.memory_channels=32", "--set", "model.num_hidden_layers=2",
-            "--set", "model.num_attention_heads=2", *words, "--steps", "10", "--out", self.folder / name, **environment)
+        run(
+            "train",
+            "quickstart",
+            "--set",
+            "data.name=words",
+            "--set",
+            "data.sequence_length=16",
+            "--set",
+            "data.batch_size=8",
+            "--set",
+            "model.hidden_size=32",
+            "--set",
+            "model.memory_channels=32",
+            "--set",
+            "model.num_hidden_layers=2",
+            "--set",
+            "model.num_attention_heads=2",
+            *words,
+            "--steps",
+            "10",
+            "--out",
+            self.folder / name,
+            **environment,
+        )
         return self.folder / name
 
 
@@ -84,5 +109,21 @@ class _Raises:
 
 
 main = unittest.main
-__all__ = ["BASES", "PROGRAM", "ROOT", "Test", "bridle", "json", "main", "numpy", "os", "pathlib", "rms_norm", "run",
-           "run_python", "spectral_norm", "torch", "unittest"]
+__all__ = [
+    "BASES",
+    "PROGRAM",
+    "ROOT",
+    "Test",
+    "bridle",
+    "json",
+    "main",
+    "numpy",
+    "os",
+    "pathlib",
+    "rms_norm",
+    "run",
+    "run_python",
+    "spectral_norm",
+    "torch",
+    "unittest",
+]

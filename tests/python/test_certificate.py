@@ -22,9 +22,11 @@ class Certificates(Test):
         self.assertTrue(bridle.check(folder / "certificate.json")["valid"])
         shutil.move(folder / "certificate.json", self.folder / "elsewhere.json")
         self.assertEqual(bridle.check(self.folder / "elsewhere.json", folder)["remarks"], [])
-        checker = run_python(f"import sys; sys.argv = ['check', '{self.folder / 'elsewhere.json'}', '--model', '{folder}']; "
-                             f"sys.path.insert(0, '{ROOT / 'scripts'}'); import runpy; "
-                             f"runpy.run_path('{ROOT / 'scripts/check_certificate.py'}', run_name='__main__')")
+        checker = run_python(
+            f"import sys; sys.argv = ['check', '{self.folder / 'elsewhere.json'}', '--model', '{folder}']; "
+            f"sys.path.insert(0, '{ROOT / 'scripts'}'); import runpy; "
+            f"runpy.run_path('{ROOT / 'scripts/check_certificate.py'}', run_name='__main__')"
+        )
         self.assertEqual(checker.returncode, 0, checker.stderr)
 
     def test_a_certificate_of_other_weights_does_not_hold(self):

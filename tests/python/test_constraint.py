@@ -7,8 +7,9 @@ from support import *
 
 
 def network():
-    return torch.nn.Sequential(torch.nn.Linear(20, 48), torch.nn.ReLU(), torch.nn.Linear(48, 32), torch.nn.ReLU(),
-                               torch.nn.Linear(32, 5))
+    return torch.nn.Sequential(
+        torch.nn.Linear(20, 48), torch.nn.ReLU(), torch.nn.Linear(48, 32), torch.nn.ReLU(), torch.nn.Linear(32, 5)
+    )
 
 
 def matrices(module):
@@ -22,7 +23,7 @@ def loss_of(module):
 
 class Loop(Test):
     def holds_for(self, steps, module, optimizer, constraint, caps):
-        """Trains; after every step each norm is at most its cap. The largest norm over its cap before the constraint's work."""
+        """Trains; after every step each norm is at most its cap."""
         constraint.attach(optimizer)
         for step in range(steps):
             optimizer.zero_grad()
@@ -32,8 +33,13 @@ class Loop(Test):
                 self.assertLessEqual(rms_norm(weight), cap * (1 + 1e-13), step)
 
     def test_two_hundred_steps_of_adamw_stay_below_the_cap(self):
-        for method, keywords in (("normalize", {}), ("soft_cap", {"measure_reach": True}), ("hard_cap_svd", {}),
-                                 ("hammer", {}), ("none", {})):
+        for method, keywords in (
+            ("normalize", {}),
+            ("soft_cap", {"measure_reach": True}),
+            ("hard_cap_svd", {}),
+            ("hammer", {}),
+            ("none", {}),
+        ):
             with self.subTest(method):
                 module = network()
                 constraint = bridle.Constraint(module, method, max_norm=1.5, **keywords)
@@ -190,7 +196,9 @@ class Attach(Test):
         rest = train(range(6, 10), parts, state)
         for a, b in zip(whole.parameters(), parts.parameters()):
             self.assertTrue(a.equal(b))
-        self.assertEqual({k: v["repairs"] for k, v in all_of_it[1].items()}, {k: v["repairs"] for k, v in rest[1].items()})
+        self.assertEqual(
+            {k: v["repairs"] for k, v in all_of_it[1].items()}, {k: v["repairs"] for k, v in rest[1].items()}
+        )
         with self.raises(bridle.InputError, "the state must be about the weights"):
             bridle.Constraint(network()[0], "hammer", max_norm=1.0).load_state_dict(state[1])
 
@@ -248,15 +256,18 @@ class Refusals(Test):
 
     def test_what_makes_no_sense_is_refused(self):
         module = network()
-        for keywords, part in (({"max_norm": 0.0}, "0.weight: max_norm must be positive and finite, got 0.0"),
-                               ({"max_norm": math.inf}, "positive and finite"), ({"max_norm": math.nan}, "positive and finite"),
-                               ({"method": "softcap", "max_norm": 1.0}, "did you mean 'soft_cap'?"),
-                               ({"max_norm": {"none": 1.0}}, "nothing matches 'none'"),
-                               ({"max_norm": 1.0, "per_head": {"heads": 2}}, "nothing matches 'heads'"),
-                               ({"max_norm": 1.0, "per_head": {"0.weight": 5}}, "per_head must divide its 48 rows, got 5"),
-                               ({"max_norm": {"0.bias": 1.0}}, "0.bias must be a matrix"),
-                               ({"max_norm": {"*": None}}, "at least one weight must be a matrix"),
-                               ({"max_norm": 1.0, "norm": "frobenius"}, "norm must be one of rms, spectral")):
+        for keywords, part in (
+            ({"max_norm": 0.0}, "0.weight: max_norm must be positive and finite, got 0.0"),
+            ({"max_norm": math.inf}, "positive and finite"),
+            ({"max_norm": math.nan}, "positive and finite"),
+            ({"method": "softcap", "max_norm": 1.0}, "did you mean 'soft_cap'?"),
+            ({"max_norm": {"none": 1.0}}, "nothing matches 'none'"),
+            ({"max_norm": 1.0, "per_head": {"heads": 2}}, "nothing matches 'heads'"),
+            ({"max_norm": 1.0, "per_head": {"0.weight": 5}}, "per_head must divide its 48 rows, got 5"),
+            ({"max_norm": {"0.bias": 1.0}}, "0.bias must be a matrix"),
+            ({"max_norm": {"*": None}}, "at least one weight must be a matrix"),
+            ({"max_norm": 1.0, "norm": "frobenius"}, "norm must be one of rms, spectral"),
+        ):
             with self.raises(bridle.InputError, "[constraint]", part):
                 bridle.Constraint(module, **keywords)
         with self.raises(bridle.InputError, "the optimizer must step at least one of the weights"):

@@ -4,7 +4,7 @@ import sys
 
 from support import *
 
-WORKER = '''
+WORKER = """
 import sys
 
 import torch
@@ -44,7 +44,7 @@ assert report.holds, report
 torch.save({"weights": [p.detach() for p in network.parameters()], "seen": seen, "repairs": report.repairs,
             "proofs": report.proofs}, f"{folder}/{kind}_{rank}.pt")
 torch.distributed.destroy_process_group()
-'''
+"""
 
 
 class Distributed(Test):
@@ -54,8 +54,16 @@ class Distributed(Test):
         program = self.folder / "worker.py"
         program.write_text(WORKER)
         kinds = ("adamw", "muon", "model")
-        workers = [subprocess.Popen([sys.executable, program, str(rank), self.folder, kind], stderr=subprocess.PIPE, text=True,
-                                    env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"}) for kind in kinds for rank in (0, 1)]
+        workers = [
+            subprocess.Popen(
+                [sys.executable, program, str(rank), self.folder, kind],
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+            )
+            for kind in kinds
+            for rank in (0, 1)
+        ]
         for worker in workers:
             errors = worker.communicate(timeout=300)[1]
             self.assertEqual(worker.returncode, 0, errors)

@@ -17,8 +17,10 @@ class Examples(Test):
     def test_a_perceptron_has_the_bound_that_its_caps_say(self):
         lines = output_of("constrain_mlp.py", "100").splitlines()
         for line in lines[:3]:
-            cap, bound = (float(re.search(pattern, line)[1]) for pattern in (r"at most (\S+):", r"bound at most ([^,]+)"))
-            self.assertLessEqual(bound, cap ** 3 * (1 + 1e-4))  # five digits are shown
+            cap, bound = (
+                float(re.search(pattern, line)[1]) for pattern in (r"at most (\S+):", r"bound at most ([^,]+)")
+            )
+            self.assertLessEqual(bound, cap**3 * (1 + 1e-4))  # five digits are shown
             self.assertIn("300 proofs", line)
         free, tight = (float(re.search(r"accuracy ([0-9.]+)", lines[i])[1]) for i in (0, 2))
         self.assertGreater(free, tight)

@@ -24,14 +24,19 @@ class Load(Test):
             inputs.contiguous().numpy().tofile(self.folder / f"inputs_{place}")
             words += [folder, self.folder / f"inputs_{place}", str(inputs.shape[1]), self.folder / f"logits_{place}"]
         subprocess.run([WRITE_LOGITS, *words], check=True)
-        return [torch.from_numpy(numpy.fromfile(self.folder / f"logits_{place}", dtype=numpy.float32)) for place in range(len(asked))]
+        return [
+            torch.from_numpy(numpy.fromfile(self.folder / f"logits_{place}", dtype=numpy.float32))
+            for place in range(len(asked))
+        ]
 
     def holds(self, folders, models, rows=7):
         """The models' logits, which are those of C++ for the models in the folders."""
         asked = [inputs_for(model, rows) for model in models]
         all_logits = [model(inputs) for model, inputs in zip(models, asked)]
         for folder, logits, expected in zip(folders, all_logits, self.logits_of_cpp(list(zip(folders, asked)))):
-            self.assertTrue(torch.allclose(logits, expected.view(logits.shape), rtol=1e-5, atol=1e-5, equal_nan=True), folder)
+            self.assertTrue(
+                torch.allclose(logits, expected.view(logits.shape), rtol=1e-5, atol=1e-5, equal_nan=True), folder
+            )
         return all_logits
 
     def test_every_model_of_the_corpus_gives_the_logits_of_cpp(self):
@@ -41,8 +46,10 @@ class Load(Test):
         self.holds(folders, models)
         for config, model in zip(CONFIGS, models):
             stored = json.loads(config.read_text())
-            self.assertEqual({k: v for k, v in model.config.items() if k in stored and k != "learned_alpha"},
-                             {k: v for k, v in stored.items() if k in model.config and k != "learned_alpha"})
+            self.assertEqual(
+                {k: v for k, v in model.config.items() if k in stored and k != "learned_alpha"},
+                {k: v for k, v in stored.items() if k in model.config and k != "learned_alpha"},
+            )
 
     def test_the_corpus_has_every_option_at_another_value_than_its_default(self):
         @functools.lru_cache
@@ -59,15 +66,33 @@ class Load(Test):
         for kind, keys in seen.items():
             # RoPE's own options and where biases begin are in the models that the next test makes.
             left = set(defaults(kind)) - keys - {"model_type"}
-            self.assertEqual(left - {"rope_theta", "rope_half_truncated", "position_bias_start", "position_bias_dilation"}, set())
+            self.assertEqual(
+                left - {"rope_theta", "rope_half_truncated", "position_bias_start", "position_bias_dilation"}, set()
+            )
 
     def test_new_models_give_the_logits_of_cpp_once_saved(self):
-        small = {"model_type": "bridle", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 11,
-                 "max_position_embeddings": 9}
-        for place, options in enumerate(({"rope_theta": 100.0, "rope_half_truncated": True},
-                                         {"position_bias": True, "position_bias_start": 3.0, "position_bias_dilation": 2},
-                                         {"mixing": "quadrature", "positions": "none", "memory_channels": 32, "hidden_act": "abs",
-                                          "activation_divisor": 1.0, "learned_alpha": "scalar"})):
+        small = {
+            "model_type": "bridle",
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "vocab_size": 11,
+            "max_position_embeddings": 9,
+        }
+        for place, options in enumerate(
+            (
+                {"rope_theta": 100.0, "rope_half_truncated": True},
+                {"position_bias": True, "position_bias_start": 3.0, "position_bias_dilation": 2},
+                {
+                    "mixing": "quadrature",
+                    "positions": "none",
+                    "memory_channels": 32,
+                    "hidden_act": "abs",
+                    "activation_divisor": 1.0,
+                    "learned_alpha": "scalar",
+                },
+            )
+        ):
             model = bridle.Model({**small, **options}, seed=place).eval()
             with torch.no_grad():
                 for parameter in model.parameters():
@@ -89,7 +114,7 @@ class Load(Test):
         loss = 0.0
         with torch.no_grad():
             for start in range(0, len(tokens) - 1, 16):
-                window = tokens[start:start + 17]
+                window = tokens[start : start + 17]
                 logits = model(window[None, :-1])[0]
                 loss += torch.nn.functional.cross_entropy(logits, window[1:], reduction="sum").item()
         self.assertAlmostEqual(loss / facts["targets"], facts["loss"], delta=1e-5)
@@ -107,7 +132,13 @@ class Load(Test):
 
 class Gradients(Test):
     def test_gradients_are_those_of_finite_differences(self):
-        for name in ("mlp_gelu", "transformer_grouped", "transformer_quadrature", "transformer_lipsformer", "transformer_biased"):
+        for name in (
+            "mlp_gelu",
+            "transformer_grouped",
+            "transformer_quadrature",
+            "transformer_lipsformer",
+            "transformer_biased",
+        ):
             model = bridle.load(BASES / name).double().eval()
             inputs = inputs_for(model, 2)
             for parameter in model.parameters():
@@ -228,9 +259,13 @@ class Module(Test):
         folder = self.folder / "model"
         bridle.load(BASES / "transformer").save(folder)
         config = json.loads((folder / "config.json").read_text())
-        for change, part in (({"norm": "batch_norm"}, "norm must be one of"), ({"hidden_sizes": 4}, "there is no key"),
-                             ({"hidden_size": 8}, "has shape"), ({"num_hidden_layers": 2}, "is missing"),
-                             ({"model_type": "llama"}, "model_type is")):
+        for change, part in (
+            ({"norm": "batch_norm"}, "norm must be one of"),
+            ({"hidden_sizes": 4}, "there is no key"),
+            ({"hidden_size": 8}, "has shape"),
+            ({"num_hidden_layers": 2}, "is missing"),
+            ({"model_type": "llama"}, "model_type is"),
+        ):
             (folder / "config.json").write_text(json.dumps({**config, **change}))
             with self.raises(bridle.InputError, "[model]", part):
                 bridle.load(folder)

@@ -15,8 +15,11 @@ def newton_schulz(matrix, polynomials):
     return x
 
 
-SCALES = {"original": lambda m, n: max(1.0, m / n) ** 0.5, "match_rms_adamw": lambda m, n: 0.2 * max(m, n) ** 0.5,
-          "spectral_unclamped": lambda m, n: (m / n) ** 0.5}
+SCALES = {
+    "original": lambda m, n: max(1.0, m / n) ** 0.5,
+    "match_rms_adamw": lambda m, n: 0.2 * max(m, n) ** 0.5,
+    "spectral_unclamped": lambda m, n: (m / n) ** 0.5,
+}
 
 
 class Muon(Test):
@@ -26,8 +29,15 @@ class Muon(Test):
                 for shape in ((16, 40), (40, 16), (24, 24)):
                     weight = torch.nn.Parameter(torch.randn(shape, dtype=torch.float64))
                     expected, average = weight.detach().clone(), torch.zeros(shape, dtype=torch.float64)
-                    muon = bridle.Muon([weight], lr=0.1, weight_decay=0.2, momentum=0.9, nesterov=nesterov,
-                                       ns_coefficients=CLASSIC[0], adjust_lr_fn=adjust)
+                    muon = bridle.Muon(
+                        [weight],
+                        lr=0.1,
+                        weight_decay=0.2,
+                        momentum=0.9,
+                        nesterov=nesterov,
+                        ns_coefficients=CLASSIC[0],
+                        adjust_lr_fn=adjust,
+                    )
                     for _ in range(4):
                         weight.grad = torch.randn(shape, dtype=torch.float64)
                         average = 0.9 * average + 0.1 * weight.grad
@@ -60,7 +70,9 @@ class Muon(Test):
                     update = before - weight.detach()
                     for blocks in (1, 2, 3, 4, 8):
                         observed = max(spectral_norm(block) for block in update.chunk(blocks))
-                        self.assertLessEqual(observed, muon.update_norm_bound(weight, blocks) + 1e-9, (heads, blocks, adjust))
+                        self.assertLessEqual(
+                            observed, muon.update_norm_bound(weight, blocks) + 1e-9, (heads, blocks, adjust)
+                        )
 
     def test_bfloat16_weights_keep_their_momentum_in_float32(self):
         weight = torch.nn.Parameter(torch.randn(8, 8).bfloat16())
@@ -86,11 +98,15 @@ class Muon(Test):
 
     def test_what_makes_no_sense_is_refused(self):
         matrix, vector = torch.nn.Parameter(torch.zeros(4, 4)), torch.nn.Parameter(torch.zeros(4))
-        for keywords, part in (({"lr": -1.0}, "lr must be 0 or more"), ({"momentum": 1.0}, "momentum must be"),
-                               ({"adjust_lr_fn": "none"}, "adjust_lr_fn must be"), ({"heads": 3}, "heads must divide"),
-                               ({"ns_coefficients": (1.0, 2.0, 3.0)}, "ns_coefficients must be six_step"),
-                               ({"ns_coefficients": "sixstep"}, "coefficients must be one of"),
-                               ({"weight_decay": math.nan}, "weight_decay must be")):
+        for keywords, part in (
+            ({"lr": -1.0}, "lr must be 0 or more"),
+            ({"momentum": 1.0}, "momentum must be"),
+            ({"adjust_lr_fn": "none"}, "adjust_lr_fn must be"),
+            ({"heads": 3}, "heads must divide"),
+            ({"ns_coefficients": (1.0, 2.0, 3.0)}, "ns_coefficients must be six_step"),
+            ({"ns_coefficients": "sixstep"}, "coefficients must be one of"),
+            ({"weight_decay": math.nan}, "weight_decay must be"),
+        ):
             with self.raises(bridle.InputError, part):
                 bridle.Muon([matrix], **keywords)
         with self.raises(bridle.InputError, "[muon] every weight must be a matrix, got shape [4]"):

@@ -47,11 +47,16 @@ class Attention(Test):
 
 
 class Activations(Test):
-    FORMULAS = {"gelu": lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
-                "gelu_tanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
-                "relu": lambda x: x.clamp_min(0), "abs": torch.abs, "relu_squared": lambda x: x.clamp_min(0) ** 2,
-                "maxmin": lambda x: torch.stack([torch.maximum(x[..., ::2], x[..., 1::2]),
-                                                 torch.minimum(x[..., ::2], x[..., 1::2])], -1).flatten(-2)}
+    FORMULAS = {
+        "gelu": lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))),
+        "gelu_tanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+        "relu": lambda x: x.clamp_min(0),
+        "abs": torch.abs,
+        "relu_squared": lambda x: x.clamp_min(0) ** 2,
+        "maxmin": lambda x: torch.stack(
+            [torch.maximum(x[..., ::2], x[..., 1::2]), torch.minimum(x[..., ::2], x[..., 1::2])], -1
+        ).flatten(-2),
+    }
 
     def test_values_and_gradients_are_those_of_the_formulas(self):
         for kind, formula in self.FORMULAS.items():
@@ -67,8 +72,11 @@ class Activations(Test):
         self.assertEqual(list(module.state_dict()), ["0.weight", "0.bias"])
 
     def test_what_makes_no_sense_is_refused(self):
-        for kind, divisor, part in (("swish", 1.0, "kind must be one of gelu, gelu_tanh"), ("relu", 0.0, "divisor must be positive"),
-                                    ("relu", math.nan, "divisor must be positive")):
+        for kind, divisor, part in (
+            ("swish", 1.0, "kind must be one of gelu, gelu_tanh"),
+            ("relu", 0.0, "divisor must be positive"),
+            ("relu", math.nan, "divisor must be positive"),
+        ):
             with self.raises(bridle.InputError, "[activation]", part):
                 bridle.Activation(kind, divisor=divisor)
         with self.raises(bridle.InputError, "the last dimension must be even"):

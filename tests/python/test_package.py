@@ -32,8 +32,11 @@ class Wheel(Test):
             self.assertIn("Requires-Dist: torch", wheel.read(f"{info}/METADATA").decode())
         own = {f"bridle/{p.name}" for p in (ROOT / "python/bridle").iterdir() if p.is_file()}
         self.assertEqual({name for name in names if name.startswith("bridle/")}, own)
-        done = run_python("import bridle, torch; print(bridle.__file__, bridle.spectral_norm_bound(torch.eye(3)))",
-                          PYTHONPATH=str(self.folder / "site"), BRIDLE_LIBRARY=str(bridle.LIBRARY))
+        done = run_python(
+            "import bridle, torch; print(bridle.__file__, bridle.spectral_norm_bound(torch.eye(3)))",
+            PYTHONPATH=str(self.folder / "site"),
+            BRIDLE_LIBRARY=str(bridle.LIBRARY),
+        )
         self.assertTrue(done.stdout.startswith(str(self.folder / "site/bridle")), done.stderr)
 
 
