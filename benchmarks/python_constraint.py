@@ -10,7 +10,9 @@ import argparse
 import importlib.util
 import json
 import pathlib
+import re
 import statistics
+import subprocess
 import time
 
 import torch
@@ -94,6 +96,16 @@ def measure(case, method, steps):
     }
 
 
+def commit():
+    words = ["git", "-C", str(EXAMPLES), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(words, capture_output=True, text=True).stdout.strip()
+
+
+def cpu_name():
+    found = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return found[1] if found else "unknown"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=10)
@@ -111,7 +123,14 @@ def main():
                 flush=True,
             )
     if options.json:
-        options.json.write_text(json.dumps({"torch": torch.__version__, "results": results}, indent=1) + "\n")
+        facts = {
+            "torch": torch.__version__,
+            "bridle": bridle.__version__,
+            "commit": commit(),
+            "cpu": cpu_name(),
+            "seed": 0,
+        }
+        options.json.write_text(json.dumps({**facts, "steps": options.steps, "results": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -243,7 +243,8 @@ class Constraint:
                 "[constraint] the optimizer must step at least one of the weights; it has none of "
                 f"{', '.join(list(self._weights)[:8])}"
             )
-        if self._needs_update_bound and not self.measure_reach and not hasattr(optimizer, "update_norm_bound"):
+        must_know = self._needs_update_bound and not self.measure_reach and not all(w.table for w in weights)
+        if must_know and not hasattr(optimizer, "update_norm_bound"):
             raise InputError(
                 f"[constraint] {self.method} must know the norm of the update, which {type(optimizer).__name__} does "
                 "not say; train with bridle.Muon, say measure_reach=True, or take normalize, stiefel, hard_cap_svd or "

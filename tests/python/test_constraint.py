@@ -109,6 +109,19 @@ class Loop(Test):
             self.assertLessEqual(rows.max().item(), 0.5)
             self.assertLessEqual(rms_norm(module[1].weight), 1.0)
 
+    def test_a_table_may_have_an_optimizer_whose_update_is_not_known(self):
+        module = torch.nn.Sequential(torch.nn.Embedding(10, 8), torch.nn.Linear(8, 8, bias=False))
+        muon, adamw = bridle.Muon(module[1].parameters(), lr=0.1), torch.optim.AdamW(module[0].parameters(), lr=0.5)
+        constraint = bridle.Constraint(module, "soft_cap", max_norm=1.0).attach(muon).attach(adamw)
+        for _ in range(5):
+            module(torch.randint(10, (4, 6))).square().sum().neg().backward()
+            for optimizer in (muon, adamw):
+                optimizer.step()
+                optimizer.zero_grad()
+            self.assertTrue(constraint.prove())
+            self.assertLessEqual(module[0].weight.detach().double().square().mean(1).sqrt().max().item(), 1.0)
+        self.assertEqual([w.steps for w in constraint.report().weights.values()], [5, 5])
+
     def test_every_method_holds_its_cap_in_every_type(self):
         for method in bridle.constraint_names():
             for dtype in (torch.float32, torch.float64, torch.bfloat16):
