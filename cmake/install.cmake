@@ -13,3 +13,6 @@ configure_package_config_file(cmake/bridleConfig.cmake.in bridleConfig.cmake
 write_basic_package_version_file(bridleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/bridleConfig.cmake ${PROJECT_BINARY_DIR}/bridleConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/bridle)
+# Beside the modules of Debian's Python; under another prefix PYTHONPATH names the folder. It finds the library of its prefix.
+file(GLOB python_package CONFIGURE_DEPENDS python/bridle/*.py)
+install(FILES ${python_package} python/bridle/py.typed DESTINATION lib/python3/dist-packages/bridle COMPONENT python)

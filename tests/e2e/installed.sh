@@ -24,4 +24,8 @@ expect 0 "Lipschitz bound" "$bridle" train quickstart "${small[@]}" --out run
 expect 0 "$prefix/share/bridle/check_certificate.py" "$bridle" certify run --search 1
 expect 0 "valid" "$bridle" check run/certificate.json
 expect 0 "valid" /usr/bin/python3 "$prefix/share/bridle/check_certificate.py" run/certificate.json
+# The Python package finds the library of its own prefix.
+expect 0 "$prefix/lib" env -u BRIDLE_LIBRARY PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$prefix/lib/python3/dist-packages" \
+  /usr/bin/python3 -c 'import bridle, torch; assert bridle.load("run").eval()(torch.zeros(1, 4).long()).isfinite().all(); print(bridle.LIBRARY)'
+[ -e "$prefix/lib/python3/dist-packages/bridle/py.typed" ] || fail "the package's py.typed is not installed"
 echo "installed: passed"
