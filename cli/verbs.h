@@ -18,6 +18,7 @@ void add_data(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_report(CLI::App& app);
 void add_sample(CLI::App& app);
 void add_seal(CLI::App& app);
