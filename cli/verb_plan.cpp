@@ -25,9 +25,10 @@ struct Flags {
 };
 
 Json memory_of(const MemoryEstimate& memory) {
-  return {{"weights", memory.weights},         {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
-          {"packed", memory.packed},           {"activations", memory.activations},
-          {"batches", memory.batches},         {"exchange", memory.exchange},   {"total", memory.total()}};
+  return {{"weights", memory.weights},         {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer},     {"packed", memory.packed},
+          {"activations", memory.activations}, {"batches", memory.batches},
+          {"exchange", memory.exchange},       {"total", memory.total()}};
 }
 
 Json facts_of(const Flags& flags, const TrainingPlan& plan) {
@@ -58,14 +59,14 @@ void print_plain(const Flags& flags, const TrainingPlan& plan) {
   line("model", fmt::format("{} parameters", shown_count(plan.parameters)));
   line("step", fmt::format("{} examples in {} slices, {} GFLOP", shown_count(plan.examples), plan.slices,
                            shown(1e-9 * plan.flop)));
-  line("each rank", fmt::format("{} GFLOP for its slices, up to {} for its weights", shown(1e-9 * plan.pass_flop),
-                                shown(1e-9 * plan.owner_flop)));
+  line("each rank", fmt::format("{} GFLOP for its slices, up to {} for its weights",
+                                shown(1e-9 * plan.pass_flop), shown(1e-9 * plan.owner_flop)));
   line("network", fmt::format("{} of gradients and {} of weights per rank and step",
                               shown_bytes(plan.gradient_bytes), shown_bytes(plan.weight_bytes)));
   line("memory", fmt::format("{} per rank, without the program itself", shown_bytes(plan.memory.total())));
-  line("step takes", fmt::format("{} s: {} s of arithmetic at {} GFLOP/s, {} s of exchange", shown(plan.step_seconds()),
-                                 shown(plan.compute_seconds), shown(1e-9 * flags.plan.flops),
-                                 shown(plan.exchange_seconds)));
+  line("step takes", fmt::format("{} s: {} s of arithmetic at {} GFLOP/s, {} s of exchange",
+                                 shown(plan.step_seconds()), shown(plan.compute_seconds),
+                                 shown(1e-9 * flags.plan.flops), shown(plan.exchange_seconds)));
   line("run takes", fmt::format("{} for {} steps, without evaluation", shown_time(plan.run_seconds()),
                                 shown_count(plan.steps)));
 }
@@ -88,11 +89,13 @@ void add_plan(CLI::App& app) {
   CLI::App* verb =
       app.add_subcommand("plan", "What training with several ranks takes: arithmetic, bytes, memory, time");
   verb->footer(
-      "Counted from the recipe's shapes; nothing is trained. --flops is what `bridle bench step` reaches on one\n"
+      "Counted from the recipe's shapes; nothing is trained. --flops is what `bridle bench step` reaches on "
+      "one\n"
       "rank (achieved_flops). docs/how-to/many-processes.md compares plans with measurements.\n"
       "Examples:\n"
       "  bridle plan recipes/nanogpt_soft_cap.toml --ranks 4 --flops 300e9 --gbit 10\n"
-      "  bridle plan recipes/quickstart.toml --set training.slices=2 --ranks 2 --flops 100e9 --gbit 1 --json");
+      "  bridle plan recipes/quickstart.toml --set training.slices=2 --ranks 2 --flops 100e9 --gbit 1 "
+      "--json");
   auto flags = std::make_shared<Flags>();
   verb->add_option("recipe", flags->recipe, "A TOML file, or the name of a recipe that comes with Bridle")
       ->required()
@@ -106,7 +109,8 @@ void add_plan(CLI::App& app) {
   verb->add_option("--flops", flags->plan.flops, "Floating-point operations per second of one rank")
       ->required()
       ->type_name("R");
-  verb->add_option("--gbit", flags->plan.gbit, "Gbit per second of each rank's link, each way")->type_name("B");
+  verb->add_option("--gbit", flags->plan.gbit, "Gbit per second of each rank's link, each way")
+      ->type_name("B");
   verb->add_option("--threads", flags->plan.threads, "Threads of each rank, for its memory")
       ->type_name("N")
       ->capture_default_str();

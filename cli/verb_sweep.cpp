@@ -131,8 +131,8 @@ pid_t start_worker(const Flags& flags, int threads) {
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!std::string_view(*entry).starts_with("OMP_NUM_THREADS=")) environment.emplace_back(*entry);
   environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-  std::vector<std::string> arguments = {
-      "bridle", "sweep", "run", flags.file, "--worker-of", std::to_string(getpid())};
+  std::vector<std::string> arguments = {"bridle",   "sweep",       "run",
+                                        flags.file, "--worker-of", std::to_string(getpid())};
   if (!flags.shard.empty()) arguments.insert(arguments.end(), {"--shard", flags.shard});
   const auto pointers = [](std::vector<std::string>& texts) {
     std::vector<char*> result;
@@ -295,7 +295,8 @@ void add_run(CLI::App* sweep, const std::shared_ptr<Flags>& flags) {
   verb->add_option("--workers", flags->workers, "Processes that train at the same time [one per core]")
       ->type_name("N");
   verb->add_option("--threads", flags->threads, "Threads of each [the cores, shared]")->type_name("N");
-  verb->add_option("--shard", flags->shard, "Of n jobs that share the sweep the i-th, from 1")->type_name("i/n");
+  verb->add_option("--shard", flags->shard, "Of n jobs that share the sweep the i-th, from 1")
+      ->type_name("i/n");
   verb->add_flag("--retry", flags->retry, "Let failed runs try again");
   verb->add_option("--worker-of", flags->worker_of, "One worker of this process")->group("");
   verb->callback([flags] { run(*flags); });

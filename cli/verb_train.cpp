@@ -82,12 +82,13 @@ void check_usage(const Flags& flags) {
     throw UsageError(
         "train",
         fmt::format("--resume {} must come without --out: a resumed run stays where it is", flags.resume));
-  if (flags.ranks < 1) throw UsageError("train", fmt::format("--ranks must be at least 1, got {}", flags.ranks));
+  if (flags.ranks < 1)
+    throw UsageError("train", fmt::format("--ranks must be at least 1, got {}", flags.ranks));
   if (flags.restarts < 0)
     throw UsageError("train", fmt::format("--restarts must be 0 or more, got {}", flags.restarts));
   if (!(flags.rank_timeout >= 0.1 && flags.rank_timeout <= 86400.0))
-    throw UsageError("train", fmt::format("--rank-timeout must be from 0.1 to 86400 seconds, got {}",
-                                          flags.rank_timeout));
+    throw UsageError(
+        "train", fmt::format("--rank-timeout must be from 0.1 to 86400 seconds, got {}", flags.rank_timeout));
   if (flags.lipschitz && !(*flags.lipschitz > 0.0 && std::isfinite(*flags.lipschitz)))
     throw InputError("train", fmt::format("--lipschitz must be positive, got {}", *flags.lipschitz));
 }
@@ -217,23 +218,24 @@ std::vector<std::string> words_of(const Flags& flags) {
 // Several processes on this machine. All of them, and those that come after a failure, work on one folder.
 void launch(Flags flags) {
   if (launched_rank(std::getenv))
-    throw UsageError("train", "--ranks and --restarts start processes; under torchrun, mpirun or srun leave them out");
+    throw UsageError("train",
+                     "--ranks and --restarts start processes; under torchrun, mpirun or srun leave them out");
   if (flags.ranks > 1 && !why_no_ranks().empty()) throw InputError("train", why_no_ranks());
   const bool named = !flags.resume.empty() && flags.resume != "auto";
   if (!named) flags.out = folder_of(flags).string();
   stop_on_signals(/*second_ends=*/true);
-  const int code = run_ranks({.ranks = flags.ranks,
-                              .restarts = flags.restarts,
-                              .timeout = timeout_of(flags),
-                              .arguments = [&flags, named](bool again) {
-                                Flags own = flags;
-                                if (again && !named) own.resume = "auto";
-                                std::vector<std::string> words = words_of(own);
-                                words.insert(words.end(),
-                                             {"--rank-timeout", fmt::format("{}", flags.rank_timeout)});
-                                if (flags.json) words.emplace_back("--json");
-                                return words;
-                              }});
+  const int code =
+      run_ranks({.ranks = flags.ranks,
+                 .restarts = flags.restarts,
+                 .timeout = timeout_of(flags),
+                 .arguments = [&flags, named](bool again) {
+                   Flags own = flags;
+                   if (again && !named) own.resume = "auto";
+                   std::vector<std::string> words = words_of(own);
+                   words.insert(words.end(), {"--rank-timeout", fmt::format("{}", flags.rank_timeout)});
+                   if (flags.json) words.emplace_back("--json");
+                   return words;
+                 }});
   if (code != 0) throw EndedWith{code};
 }
 
@@ -253,7 +255,8 @@ class TrainCommand {
       ranks_->fail(error.what());
       // A full disk under one rank, for instance: the others end with 4 as well.
       if (trainer_ && ranks_->size() > 1)
-        throw RankError("ranks", fmt::format("rank {} of {}: {}", ranks_->rank(), ranks_->size(), error.what()));
+        throw RankError("ranks",
+                        fmt::format("rank {} of {}: {}", ranks_->rank(), ranks_->size(), error.what()));
       throw;
     } catch (const std::exception& error) {
       note_failure();
@@ -267,8 +270,7 @@ class TrainCommand {
  private:
   void open() {
     folder_ = folder_of(flags_);
-    bool resumed =
-        !flags_.resume.empty() && (flags_.resume != "auto" || fs::exists(folder_ / "config.toml"));
+    bool resumed = !flags_.resume.empty() && (flags_.resume != "auto" || fs::exists(folder_ / "config.toml"));
     resumed = gather_texts(*ranks_, resumed ? "resumed" : "new").front() == "resumed";
     if (!resumed && flags_.recipe.empty())
       throw UsageError("train", fmt::format("{} must be a run to go on with; name the recipe to begin one",
@@ -336,7 +338,8 @@ void add_train(CLI::App& app) {
       "  bridle train --resume runs/two\n"
       "  bridle train recipes/quickstart.toml --set training.slices=4 --ranks 2 --restarts 3\n"
       "Exit codes: 0 the run is finished; 1 an error; 2 wrong usage; 3 a promised bound could not be kept;\n"
-      "4 a rank was lost, or could not go on; 130 SIGINT and 143 SIGTERM: the run is saved and not finished.");
+      "4 a rank was lost, or could not go on; 130 SIGINT and 143 SIGTERM: the run is saved and not "
+      "finished.");
   auto flags = std::make_shared<Flags>();
   verb->add_option("recipe", flags->recipe, "A TOML file, or the name of a recipe that comes with Bridle")
       ->type_name("RECIPE");
@@ -360,7 +363,8 @@ void add_train(CLI::App& app) {
   verb->add_option("--rendezvous", flags->rendezvous,
                    "Under torchrun, mpirun or srun: where the ranks meet [as they say]")
       ->type_name("tcp:HOST:PORT|file:PATH");
-  verb->add_option("--rank-timeout", flags->rank_timeout, "A rank of which nothing is heard for so long is lost")
+  verb->add_option("--rank-timeout", flags->rank_timeout,
+                   "A rank of which nothing is heard for so long is lost")
       ->type_name("SECONDS")
       ->capture_default_str();
   add_device(*verb, flags->device);

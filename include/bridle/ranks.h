@@ -45,9 +45,10 @@ std::shared_ptr<Ranks> alone();  // one process; it exchanges nothing
 struct JoinOptions {
   int64_t rank = 0;
   int64_t size = 1;
-  std::string rendezvous = {};       // tcp:HOST:PORT, where rank 0 listens; file:PATH, where rank 0 writes its address
+  std::string rendezvous =
+      {};  // tcp:HOST:PORT, where rank 0 listens; file:PATH, where rank 0 writes its address
   std::chrono::milliseconds timeout = std::chrono::minutes(2);  // without a word from a rank
-  std::string version = {};          // all ranks must have the same; empty: that of this library
+  std::string version = {};  // all ranks must have the same; empty: that of this library
 };
 
 // Waits until all are there. Throws InputError for options that make no sense, RankError where a rank does not come, comes twice or

@@ -121,7 +121,8 @@ struct EvaluateOptions {
   at::ScalarType dtype = at::kFloat;
   bool statistics = false;
   double window_share = 1.0;  // how far windows have grown
-  Ranks* ranks = nullptr;     // share the batches: all of them call this together and have the same result; null: alone
+  Ranks* ranks =
+      nullptr;  // share the batches: all of them call this together and have the same result; null: alone
 };
 EvaluationResult evaluate(const Model& model, const std::shared_ptr<const Source>& source,
                           const EvaluateOptions& options = {}, const OnProgress& progress = {});

@@ -92,9 +92,8 @@ std::string text_from(Ranks& ranks, int64_t source, const std::vector<std::strin
 std::string tensors_to_text(const std::map<std::string, at::Tensor>& tensors) {
   Json header = Json::array();
   for (const auto& [name, tensor] : tensors)
-    header.push_back({{"name", name},
-                      {"dtype", static_cast<int>(tensor.scalar_type())},
-                      {"sizes", tensor.sizes().vec()}});
+    header.push_back(
+        {{"name", name}, {"dtype", static_cast<int>(tensor.scalar_type())}, {"sizes", tensor.sizes().vec()}});
   std::string text = header.dump() + "\n";
   for (const auto& [name, tensor] : tensors)
     text += text_of(tensor.detach().to(at::kCPU).contiguous().reshape({-1}).view(at::kByte));

@@ -11,7 +11,8 @@
 namespace bridle {
 
 // Rank r gives counts[r] numbers; all have all of them, in the order of the ranks.
-std::vector<double> gather_numbers(Ranks& ranks, std::span<const double> own, std::span<const int64_t> counts);
+std::vector<double> gather_numbers(Ranks& ranks, std::span<const double> own,
+                                   std::span<const int64_t> counts);
 
 std::vector<std::string> gather_texts(Ranks& ranks, const std::string& own);
 

@@ -64,10 +64,8 @@ class GroupRanks : public Ranks {
     if (!store_)
       store_ = open_group_store(watch_->leader_address(), static_cast<uint16_t>(std::stoi(watch_->facts())),
                                 options_.timeout);
-    const GroupOptions options{.rank = options_.rank,
-                               .size = options_.size,
-                               .address = watch_->own_address(),
-                               .timeout = kLongest};
+    const GroupOptions options{
+        .rank = options_.rank, .size = options_.size, .address = watch_->own_address(), .timeout = kLongest};
     // On a thread that is left alone with it where another rank fails meanwhile: nothing ends Gloo's own wait.
     const auto made = std::make_shared<std::promise<std::unique_ptr<Group>>>();
     std::thread([store = store_, options, made] {
@@ -136,7 +134,8 @@ std::string why_no_ranks() { return why_no_group(); }
 
 std::shared_ptr<Ranks> join_ranks(const JoinOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size)
-    throw InputError("ranks", fmt::format("rank {} of {} ranks: they count from 0", options.rank, options.size));
+    throw InputError("ranks",
+                     fmt::format("rank {} of {} ranks: they count from 0", options.rank, options.size));
   if (options.timeout.count() <= 0) throw InputError("ranks", "the timeout must be positive");
   if (options.size == 1) return alone();
   if (!why_no_group().empty()) throw InputError("ranks", why_no_group());

@@ -60,10 +60,9 @@ LaunchedRank by_mpirun(const Variables& variables) {
                     .launcher = "mpirun"};
   // All on one machine: a file that only this job names.
   const std::string job = variables.text("PMIX_NAMESPACE");
-  if (rank.rendezvous.empty() && !job.empty() &&
-      variables.number("OMPI_COMM_WORLD_LOCAL_SIZE") == rank.size)
-    rank.rendezvous = fmt::format("file:{}/bridle-{}-{}", std::filesystem::temp_directory_path().string(),
-                                  getuid(), job);
+  if (rank.rendezvous.empty() && !job.empty() && variables.number("OMPI_COMM_WORLD_LOCAL_SIZE") == rank.size)
+    rank.rendezvous =
+        fmt::format("file:{}/bridle-{}-{}", std::filesystem::temp_directory_path().string(), getuid(), job);
   return rank;
 }
 

@@ -14,7 +14,7 @@ namespace bridle {
 struct LaunchedRank {
   int64_t rank = 0;
   int64_t size = 1;
-  int64_t local_rank = 0;  // on its machine
+  int64_t local_rank = 0;       // on its machine
   std::string rendezvous = {};  // empty: it must be named
   std::string launcher = {};
 };

@@ -18,8 +18,8 @@ namespace {
 }
 
 uint16_t port_in(const std::string& digits, const std::string& text) {
-  const bool number = !digits.empty() && digits.size() < 6 &&
-                      digits.find_first_not_of("0123456789") == std::string::npos;
+  const bool number =
+      !digits.empty() && digits.size() < 6 && digits.find_first_not_of("0123456789") == std::string::npos;
   if (!number || std::stoi(digits) > 65535) refuse(text);
   return static_cast<uint16_t>(std::stoi(digits));
 }

@@ -127,7 +127,7 @@ Descriptor listen_at(const HostPort& place) {
 uint16_t port_of(const Descriptor& listener) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
-  getsockname(listener.number(), reinterpret_cast<sockaddr*>(&address), &length);      // NOLINT
+  getsockname(listener.number(), reinterpret_cast<sockaddr*>(&address), &length);                    // NOLINT
   return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port  // NOLINT
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);  // NOLINT
 }

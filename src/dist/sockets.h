@@ -27,8 +27,8 @@ class LineSocket {
  public:
   explicit LineSocket(Descriptor descriptor);
 
-  bool send(std::string_view line);       // one that holds no end of line; false: nobody hears it
-  bool receive();                         // takes what has come; false: the other end is closed
+  bool send(std::string_view line);        // one that holds no end of line; false: nobody hears it
+  bool receive();                          // takes what has come; false: the other end is closed
   std::optional<std::string> next_line();  // of what was taken
   int descriptor() const { return descriptor_.number(); }
 

@@ -131,10 +131,10 @@ void Watch::join() {
       return;
     }
   }
-  throw RankError("ranks", fmt::format("{} has not answered at {} within {}: start it, or check that {} can "
-                                       "reach this address",
-                                       name(0), rendezvous.text(), shown(options_.timeout),
-                                       name(options_.rank)));
+  throw RankError("ranks",
+                  fmt::format("{} has not answered at {} within {}: start it, or check that {} can "
+                              "reach this address",
+                              name(0), rendezvous.text(), shown(options_.timeout), name(options_.rank)));
 }
 
 void Watch::watch(const std::stop_token& stop) {

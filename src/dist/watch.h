@@ -22,7 +22,7 @@ struct WatchOptions {
   std::string rendezvous = {};
   std::chrono::milliseconds timeout = std::chrono::minutes(2);
   std::string version = {};
-  std::string facts = {};                  // of rank 0, for all others
+  std::string facts = {};                 // of rank 0, for all others
   std::function<void()> on_failure = {};  // on the thread that watches
 };
 

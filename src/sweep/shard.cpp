@@ -30,7 +30,8 @@ std::vector<fs::path> results_files(const fs::path& results) {
 
 Sweep shard_of(Sweep sweep, int64_t number, int64_t count) {
   if (count < 1 || number < 1 || number > count)
-    throw InputError("sweep", fmt::format("--shard must be i/n with i from 1 to n, got {}/{}", number, count));
+    throw InputError("sweep",
+                     fmt::format("--shard must be i/n with i from 1 to n, got {}/{}", number, count));
   std::vector<SweepRun> own;
   for (size_t i = 0; i < sweep.runs.size(); ++i)
     if (static_cast<int64_t>(i) % count == number - 1) own.push_back(std::move(sweep.runs[i]));

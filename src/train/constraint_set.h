@@ -20,7 +20,8 @@ class ConstraintSet {
  public:
   // Of several processes each works on the weights that it owns; those that answer for all (all_proved, prove_and_repair_) are called
   // together.
-  ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings, OwnedWeights owned = {});
+  ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings,
+                OwnedWeights owned = {});
 
   // One a param, in force from now on; every one of them is then proved and repaired, promised by its method or not.
   void set_caps(const std::vector<double>& caps);

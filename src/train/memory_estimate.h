@@ -18,9 +18,7 @@ struct MemoryEstimate {
   double batches = 0.0;      // made ahead
   double exchange = 0.0;     // messages to and from other ranks
 
-  double total() const {
-    return weights + gradients + optimizer + packed + activations + batches + exchange;
-  }
+  double total() const { return weights + gradients + optimizer + packed + activations + batches + exchange; }
 };
 
 // Of resolved options, for so many threads; of one of so many ranks.

@@ -124,8 +124,8 @@ void check_slices(const RunOptions& options) {
   const int64_t slices = options.training.slices, batch = options.data.batch_size;
   check_at_least("training.slices", slices, 1);
   if (batch % slices != 0)
-    throw InputError("settings", fmt::format("training.slices must divide data.batch_size = {}, got {}", batch,
-                                             slices));
+    throw InputError("settings",
+                     fmt::format("training.slices must divide data.batch_size = {}, got {}", batch, slices));
 }
 
 void check_training(const TrainingOptions& training) {

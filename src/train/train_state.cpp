@@ -74,7 +74,8 @@ std::vector<int64_t> owners(const RunOptions& options, const std::vector<Param>&
 
 std::unique_ptr<WeightExchange> make_exchange(const TrainState& state, std::shared_ptr<Ranks> ranks) {
   if (!ranks || ranks->size() == 1) return std::make_unique<WeightExchange>();
-  WeightExchange::Setup setup{.ranks = std::move(ranks), .weights = {}, .owners = {}, .slices = state.slices()};
+  WeightExchange::Setup setup{
+      .ranks = std::move(ranks), .weights = {}, .owners = {}, .slices = state.slices()};
   const ConstraintSet blocks(state.model->params(), state.options.constraint);
   setup.owners = owners(state.options, blocks.params(), setup.ranks->size());
   for (const Param& param : state.model->params()) setup.weights.push_back(param.tensor);
@@ -163,8 +164,7 @@ TrainState make_train_state(const RunOptions& options, std::unique_ptr<Model> mo
   state.model = std::move(model);
   state.exchange = make_exchange(state, std::move(ranks));
   const OwnedWeights owned = state.exchange->owned();
-  state.constraints =
-      std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint, owned);
+  state.constraints = std::make_unique<ConstraintSet>(state.model->params(), state.options.constraint, owned);
   const std::vector<Param>& params = state.constraints->params();
   state.optimizer = std::make_unique<Optimizer>(params, state.options.optimizer, owned);
   const ConstraintSettings& constraint = options.constraint;
@@ -221,7 +221,8 @@ void restore_(TrainState& state, const Checkpoint& whole) {
   state.constraints->set_state(parts["constraint"], checkpoint.repairs);
   if (state.budget && !state.constraints->all_proved())
     throw InputError("train", "the checkpoint's weights are outside its caps: it is damaged");
-  state.loader->seek(checkpoint.loader_position / state.options.training.accumulate * state.own_slices().count);
+  state.loader->seek(checkpoint.loader_position / state.options.training.accumulate *
+                     state.own_slices().count);
   state.step = checkpoint.step;
 }
 

@@ -35,8 +35,8 @@ struct TrainState {
   int64_t step = 0;            // done
   StepTimes* times = nullptr;  // null: nothing is measured
 
-  Pass pass() const;           // of the step to come
-  int64_t slices() const;      // of a step
+  Pass pass() const;              // of the step to come
+  int64_t slices() const;         // of a step
   SliceRange own_slices() const;  // of these, this rank's
 };
 

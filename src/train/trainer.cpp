@@ -83,9 +83,10 @@ void check_same(const TrainingRun::Setup& setup) {
   const std::vector<std::string> all = gather_texts(*setup.ranks, own);
   for (size_t r = 1; r < all.size(); ++r)
     if (all[r] != all[0])
-      throw RankError("ranks", fmt::format("rank {} of {} has another recipe or other data than rank 0: {}; start all "
-                                           "with the same",
-                                           r, all.size(), first_difference(all[r], all[0])));
+      throw RankError("ranks",
+                      fmt::format("rank {} of {} has another recipe or other data than rank 0: {}; start all "
+                                  "with the same",
+                                  r, all.size(), first_difference(all[r], all[0])));
 }
 
 bool leads(const std::shared_ptr<Ranks>& ranks) { return !ranks || ranks->leads(); }
@@ -154,8 +155,8 @@ Trainer::Trainer(const RunOptions& options, TrainerParts parts, const Path& fold
   if (leads(ranks)) refuse_what_is_there(folder);
   check(parts);
   const RunOptions complete = resolved_for(options, parts.model->shape().input);
-  run_ = new_run({complete, std::move(parts), folder, config_without_recipe(complete), listener,
-                  std::move(ranks)});
+  run_ = new_run(
+      {complete, std::move(parts), folder, config_without_recipe(complete), listener, std::move(ranks)});
 }
 
 Trainer::Trainer(std::unique_ptr<TrainingRun> run) : run_(std::move(run)) {}
@@ -181,9 +182,8 @@ std::unique_ptr<Trainer> Trainer::resume(const Path& folder, TrainerParts parts,
   check(parts);
   const RunOptions complete =
       resolved_for(read_config_without_recipe(folder / "config.toml"), parts.model->shape().input);
-  return std::unique_ptr<Trainer>(new Trainer(resumed_run({complete, std::move(parts), folder,
-                                                           config_without_recipe(complete), listener,
-                                                           std::move(ranks)})));
+  return std::unique_ptr<Trainer>(new Trainer(resumed_run(
+      {complete, std::move(parts), folder, config_without_recipe(complete), listener, std::move(ranks)})));
 }
 
 TrainSummary Trainer::run(const std::atomic<bool>* stop) { return run_->run(stop); }

@@ -61,8 +61,7 @@ void count_bytes(TrainingPlan& plan, const std::vector<Share>& shares) {
   }
   for (size_t r = 0; r < shares.size(); ++r) {
     const double own = shares[r].bytes, others = all_bytes - own;
-    plan.gradient_bytes =
-        std::max({plan.gradient_bytes, nodes[r] * others, (all_nodes - nodes[r]) * own});
+    plan.gradient_bytes = std::max({plan.gradient_bytes, nodes[r] * others, (all_nodes - nodes[r]) * own});
     plan.weight_bytes = std::max({plan.weight_bytes, static_cast<double>(ranks - 1) * own, others});
   }
 }
@@ -87,7 +86,8 @@ TrainingPlan plan_training(const RunOptions& options, const PlanOptions& plan) {
   result.compute_seconds = (result.pass_flop + result.owner_flop) / plan.flops;
   if (plan.ranks == 1) return result;
   count_bytes(result, shares);
-  result.exchange_seconds = (result.gradient_bytes + result.weight_bytes) * 8.0 / (kPayload * 1e9 * plan.gbit);
+  result.exchange_seconds =
+      (result.gradient_bytes + result.weight_bytes) * 8.0 / (kPayload * 1e9 * plan.gbit);
   return result;
 }
 

@@ -9,21 +9,21 @@ namespace bridle {
 
 struct PlanOptions {
   int64_t ranks = 1;
-  double flops = 0.0;     // FLOP a second of one rank, as bench step measures it
-  double gbit = 0.0;      // a second, of each rank's link, each way
-  int64_t threads = 1;    // of one rank
+  double flops = 0.0;   // FLOP a second of one rank, as bench step measures it
+  double gbit = 0.0;    // a second, of each rank's link, each way
+  int64_t threads = 1;  // of one rank
 };
 
 // Of the rank that has most of each.
 struct TrainingPlan {
   int64_t slices = 1;
   int64_t parameters = 0;
-  int64_t examples = 0;           // tokens or images, a step
-  double flop = 0.0;              // a step, of all ranks
-  double pass_flop = 0.0;         // of a rank: its slices, forward and back
-  double owner_flop = 0.0;        // of a rank: steps, constraints and proofs of its weights
-  double gradient_bytes = 0.0;    // that go out or come in, whichever is more
-  double weight_bytes = 0.0;      // likewise
+  int64_t examples = 0;         // tokens or images, a step
+  double flop = 0.0;            // a step, of all ranks
+  double pass_flop = 0.0;       // of a rank: its slices, forward and back
+  double owner_flop = 0.0;      // of a rank: steps, constraints and proofs of its weights
+  double gradient_bytes = 0.0;  // that go out or come in, whichever is more
+  double weight_bytes = 0.0;    // likewise
   MemoryEstimate memory = {};
   double compute_seconds = 0.0;   // a step
   double exchange_seconds = 0.0;  // a step; computing and exchanging take turns

@@ -93,7 +93,8 @@ TEST(Loader, SlicesTogetherAreTheBatchesAndShareNothing) {
 TEST(Loader, MakesTheSlicesOfEveryStepThatItIsToldTo) {
   const auto source = text_of(5000, 16);
   const Loader all(source, {.batch_size = 6, .seed = 5, .slices = {.per_batch = 2}, .prefetch = 0});
-  Loader last(source, {.batch_size = 6, .seed = 5, .slices = {.per_batch = 2, .stride = 4, .first = 1, .count = 3}});
+  Loader last(source,
+              {.batch_size = 6, .seed = 5, .slices = {.per_batch = 2, .stride = 4, .first = 1, .count = 3}});
   for (int64_t step = 0; step < 5; ++step)
     for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(last.starts(3 * step + i), all.starts(4 * step + 1 + i));
   for (int64_t i = 0; i < 4; ++i) last.next();

@@ -12,7 +12,8 @@ TEST(Gather, BringsNumbersInTheOrderOfTheRanks) {
   test::as_ranks(3, [](const std::shared_ptr<Ranks>& ranks) {
     const std::vector<int64_t> counts{1, 0, 2};
     const auto rank = static_cast<double>(ranks->rank());
-    const std::vector<double> own(static_cast<size_t>(counts[static_cast<size_t>(ranks->rank())]), 0.1 + rank);
+    const std::vector<double> own(static_cast<size_t>(counts[static_cast<size_t>(ranks->rank())]),
+                                  0.1 + rank);
     for (int round = 0; round < 3; ++round)
       EXPECT_EQ(gather_numbers(*ranks, own, counts), (std::vector<double>{0.1, 2.1, 2.1}));
   });

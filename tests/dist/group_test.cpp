@@ -19,7 +19,8 @@ TEST(GlooGroup, CarriesBytesAndIsAborted) {
   const auto server = serve_group_store(kTimeout);
   const auto errors = test::errors_of_ranks(2, [&](int64_t rank) {
     const auto store = open_group_store("127.0.0.1", server->port(), kTimeout);
-    const auto group = make_gloo_group(*store, {.rank = rank, .size = 2, .address = "127.0.0.1", .timeout = kTimeout});
+    const auto group =
+        make_gloo_group(*store, {.rank = rank, .size = 2, .address = "127.0.0.1", .timeout = kTimeout});
     const at::Tensor own = at::full({100000}, rank + 1, at::kByte), others = at::zeros({100000}, at::kByte);
     const auto received = group->receive(others, 1 - rank, 7), sent = group->send(own, 1 - rank, 7);
     EXPECT_TRUE(received->wait() && sent->wait());
@@ -32,8 +33,8 @@ TEST(GlooGroup, CarriesBytesAndIsAborted) {
       never->abort();
     });
     EXPECT_FALSE(never->wait());
-    group->send(own, 1 - rank, 9)->wait();
-    group->receive(others, 1 - rank, 9)->wait();  // neither closes before both are here
+    const auto last = group->receive(others, 1 - rank, 9), told = group->send(own, 1 - rank, 9);
+    EXPECT_TRUE(last->wait() && told->wait());  // neither closes before both are here
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }

@@ -22,9 +22,10 @@ TEST(JoinedRanks, ExchangeBytesOfAnySize) {
       to[3] = at::Tensor();  // nobody sends to the last
       if (ranks->rank() == 3) from.assign(4, at::Tensor());
       ranks->exchange(to, from);
-      for (int64_t other = 0; other < 4 && ranks->rank() != 3; ++other)
-        if (other != ranks->rank())
-          EXPECT_TRUE(from[static_cast<size_t>(other)].eq(10 * other + ranks->rank()).all().item<bool>());
+      for (int64_t other = 0; other < 4 && ranks->rank() != 3; ++other) {
+        if (other == ranks->rank()) continue;
+        EXPECT_TRUE(from[static_cast<size_t>(other)].eq(10 * other + ranks->rank()).all().item<bool>());
+      }
     }
   });
 }
@@ -32,7 +33,8 @@ TEST(JoinedRanks, ExchangeBytesOfAnySize) {
 TEST(JoinedRanks, AllEndWhenOneFails) {
   const test::TemporaryFolder folder;
   const auto errors = test::errors_of_ranks(3, [&](int64_t rank) {
-    const auto ranks = join_ranks({.rank = rank, .size = 3, .rendezvous = "file:" + (folder / "place").string()});
+    const auto ranks =
+        join_ranks({.rank = rank, .size = 3, .rendezvous = "file:" + (folder / "place").string()});
     if (rank == 1) {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       ranks->fail("[write] x: No space left on device");
@@ -47,7 +49,8 @@ TEST(JoinedRanks, AllEndWhenOneFails) {
 TEST(JoinedRanks, AllEndWhenOneIsGone) {
   const test::TemporaryFolder folder;
   const auto errors = test::errors_of_ranks(3, [&](int64_t rank) {
-    const auto ranks = join_ranks({.rank = rank, .size = 3, .rendezvous = "file:" + (folder / "place").string()});
+    const auto ranks =
+        join_ranks({.rank = rank, .size = 3, .rendezvous = "file:" + (folder / "place").string()});
     if (rank == 2) return;
     std::vector<at::Tensor> bytes(3, at::zeros({10}, at::kByte));
     ranks->exchange(bytes, bytes);
@@ -59,7 +62,8 @@ TEST(JoinedRanks, AllEndWhenOneIsGone) {
 
 TEST(JoinedRanks, RefuseNumbersThatMakeNoSense) {
   EXPECT_ERROR(join_ranks({.rank = 2, .size = 2}), InputError, "rank 2 of 2");
-  EXPECT_ERROR(join_ranks({.rank = 0, .size = 2, .rendezvous = "nowhere"}), InputError, "--rendezvous must be");
+  EXPECT_ERROR(join_ranks({.rank = 0, .size = 2, .rendezvous = "nowhere"}), InputError,
+               "--rendezvous must be");
   EXPECT_EQ(join_ranks({})->size(), 1);
 }
 

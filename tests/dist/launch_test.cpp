@@ -62,7 +62,8 @@ TEST(LaunchedRank, IsWhatSrunSays) {
 }
 
 TEST(LaunchedRank, RefusesNumbersThatMakeNoSense) {
-  EXPECT_ERROR(launched({{"RANK", "x"}, {"WORLD_SIZE", "2"}}), InputError, "RANK must be a number from 0, got 'x'");
+  EXPECT_ERROR(launched({{"RANK", "x"}, {"WORLD_SIZE", "2"}}), InputError,
+               "RANK must be a number from 0, got 'x'");
   EXPECT_ERROR(launched({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), InputError, "gives rank 2 of 2 ranks");
 }
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "bridle/error.h"
 #include "base/files.h"
+#include "bridle/error.h"
 #include "file_support.h"
 
 namespace bridle {
@@ -14,7 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 
 TEST(Rendezvous, RefusesWhatIsNone) {
-  for (const char* text : {"", "tcp", "tcp:", "tcp:host", "tcp::5", "tcp:host:port", "tcp:host:99999", "file:", "udp:a:1"})
+  for (const char* text :
+       {"", "tcp", "tcp:", "tcp:host", "tcp::5", "tcp:host:port", "tcp:host:99999", "file:", "udp:a:1"})
     EXPECT_ERROR(Rendezvous{text}, InputError, "must be tcp:HOST:PORT or file:PATH");
 }
 

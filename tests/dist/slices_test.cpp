@@ -69,9 +69,7 @@ TEST(Slices, AreHeldAFewSumsAtOnce) {
   EXPECT_EQ(sums_at_once(12), 5);
 }
 
-TEST(Slices, MustBeAsManyAsRanks) {
-  EXPECT_ERROR(slices_of(1, 0, 2), InputError, "set training.slices=2");
-}
+TEST(Slices, MustBeAsManyAsRanks) { EXPECT_ERROR(slices_of(1, 0, 2), InputError, "set training.slices=2"); }
 
 }  // namespace
 }  // namespace bridle

@@ -40,7 +40,8 @@ TEST(LineSocket, FindsNobodyWhereNobodyListens) {
 
 TEST(LineSocket, SaysThatAPortIsInUse) {
   const Descriptor listener = listen_at({"127.0.0.1", 0});
-  EXPECT_ERROR(listen_at({"127.0.0.1", port_of(listener)}), RankError, "Address already in use; name another port");
+  EXPECT_ERROR(listen_at({"127.0.0.1", port_of(listener)}), RankError,
+               "Address already in use; name another port");
   EXPECT_ERROR(listen_at({"no such host.", 1}), RankError, "no such host.");
 }
 

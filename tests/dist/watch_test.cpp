@@ -51,11 +51,12 @@ TEST_F(Watched, SayWhichRankWasLost) {
       watch.leave();
       seen[static_cast<size_t>(rank)] = watch.failure().value_or("");
     });
-    for (int64_t rank = 0; rank < 3; ++rank)
-      if (rank != lost)
-        EXPECT_EQ(seen[static_cast<size_t>(rank)],
-                  "rank " + std::to_string(lost) +
-                      " of 3 was lost: its process was killed or ended, or its machine went down");
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      if (rank == lost) continue;
+      EXPECT_EQ(seen[static_cast<size_t>(rank)],
+                "rank " + std::to_string(lost) +
+                    " of 3 was lost: its process was killed or ended, or its machine went down");
+    }
   }
 }
 
@@ -82,7 +83,8 @@ TEST_F(Watched, LearnWhyOneGivesUp) {
 TEST_F(Watched, SayWhichRankIsSilent) {
   Descriptor listener = listen_at({"127.0.0.1", 0});
   WatchOptions own = options(0, 2, milliseconds(300));
-  own.rendezvous = "descriptor:" + std::to_string(dup(listener.number())) + ":" + std::to_string(port_of(listener));
+  own.rendezvous =
+      "descriptor:" + std::to_string(dup(listener.number())) + ":" + std::to_string(port_of(listener));
   auto silent = connect_to({"127.0.0.1", port_of(listener)}, milliseconds(1000));
   ASSERT_TRUE(silent && silent->send("hello - 1 2 1"));
   Watch watch(own);
@@ -92,8 +94,10 @@ TEST_F(Watched, SayWhichRankIsSilent) {
 }
 
 TEST_F(Watched, SayWhoDoesNotCome) {
-  const auto errors = test::errors_of_ranks(2, [this](int64_t rank) { Watch watch(options(rank, 3, milliseconds(300))); });
-  for (const std::string& error : errors) EXPECT_NE(error.find("rank 2 of 3 has not come"), std::string::npos) << error;
+  const auto errors =
+      test::errors_of_ranks(2, [this](int64_t rank) { Watch watch(options(rank, 3, milliseconds(300))); });
+  for (const std::string& error : errors)
+    EXPECT_NE(error.find("rank 2 of 3 has not come"), std::string::npos) << error;
 }
 
 TEST_F(Watched, SayThatNobodyLeads) {
@@ -111,7 +115,8 @@ TEST_F(Watched, RefuseOtherVersionsAndNumbers) {
   };
   meet([](WatchOptions& own) { own.version = "2"; }, "rank 1 of 2 runs Bridle 2 and rank 0 runs 1");
   meet([](WatchOptions& own) { own.size = 3; }, "rank 1 says that it is one of 3");
-  const auto twice = test::errors_of_ranks(3, [this](int64_t rank) { Watch watch(options(rank > 0 ? 1 : 0, 3)); });
+  const auto twice =
+      test::errors_of_ranks(3, [this](int64_t rank) { Watch watch(options(rank > 0 ? 1 : 0, 3)); });
   EXPECT_NE(twice[0].find("two processes say that they are rank 1 of 3"), std::string::npos) << twice[0];
 }
 

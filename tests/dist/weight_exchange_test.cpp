@@ -55,7 +55,8 @@ TEST(WeightExchange, SumsAtOwnersAsOneProcessDoes) {
         const Gradients total = exchange.sum_at_owners(std::move(nodes));
         for (size_t i = 0; i < whole.size(); ++i) {
           EXPECT_EQ(total[i].defined(), exchange.owner(i) == ranks->rank());
-          if (total[i].defined()) EXPECT_TRUE(total[i].equal(whole[i])) << i;
+          if (!total[i].defined()) continue;
+          EXPECT_TRUE(total[i].equal(whole[i])) << i;
         }
       }
     });

@@ -140,12 +140,13 @@ grep -q "rank 0 of 2 has not answered at tcp:127.0.0.1:$port within 2 s" rank_1.
 python3 - "$port" <<'P' & other=$!
 import socket, sys, time
 listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", int(sys.argv[1])))
 listener.listen()
 open("listening", "w").close()
 time.sleep(60)
 P
-until [ -e listening ]; do sleep 0.05; done
+until [ -e listening ]; do kill -0 $other || fail "no other program at port $port"; sleep 0.05; done
 as_rank 0 2 recipe.toml --out t4; as_rank 1 2 recipe.toml --out t4
 until [ -s rank_0.code ] && [ -s rank_1.code ]; do sleep 0.1; done
 kill $other; wait $other 2>/dev/null || true

@@ -35,7 +35,8 @@ TEST(TrainingPlan, CountsTheBytesOfTheBusiestLink) {
     EXPECT_LE(plan.gradient_bytes, 1.2 * all);
     EXPECT_GE(plan.weight_bytes, (size - 1.0) / size * all);
     EXPECT_NEAR(plan.exchange_seconds, (plan.gradient_bytes + plan.weight_bytes) * 8e-9 / 0.95, 1e-12);
-    EXPECT_NEAR(plan.pass_flop * size, plan_training(options_for(4), {.ranks = 1, .flops = 1e9}).pass_flop, 1.0);
+    EXPECT_NEAR(plan.pass_flop * size, plan_training(options_for(4), {.ranks = 1, .flops = 1e9}).pass_flop,
+                1.0);
     EXPECT_GT(plan.memory.exchange, 0.0);
   }
 }
@@ -43,9 +44,11 @@ TEST(TrainingPlan, CountsTheBytesOfTheBusiestLink) {
 TEST(TrainingPlan, RefusesWhatMakesNoSense) {
   EXPECT_ERROR(plan_training(options_for(1), {.ranks = 2, .flops = 1e9, .gbit = 1.0}), InputError,
                "training.slices=2");
-  EXPECT_ERROR(plan_training(options_for(2), {.ranks = 2, .flops = 1e9}), InputError, "--gbit must be positive");
+  EXPECT_ERROR(plan_training(options_for(2), {.ranks = 2, .flops = 1e9}), InputError,
+               "--gbit must be positive");
   EXPECT_ERROR(plan_training(options_for(2), {.ranks = 1}), InputError, "--flops must be positive");
-  EXPECT_ERROR(plan_training(options_for(2), {.ranks = 0, .flops = 1e9}), InputError, "--ranks must be at least 1");
+  EXPECT_ERROR(plan_training(options_for(2), {.ranks = 0, .flops = 1e9}), InputError,
+               "--ranks must be at least 1");
 }
 
 }  // namespace
