@@ -20,6 +20,7 @@
 //   attack.h       accuracy under attack, beside certified accuracy
 //   model_folder.h      a model's two files: config.json and model.safetensors
 //   certificate_file.h  certificate.json: write, read, check
+//   ranks.h        processes that train one model together
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
 //   sweep.h        many runs from one file
@@ -45,6 +46,7 @@
 #include "bridle/predictions.h"
 #include "bridle/progress.h"
 #include "bridle/random.h"
+#include "bridle/ranks.h"
 #include "bridle/report.h"
 #include "bridle/run.h"
 #include "bridle/safetensors.h"
