@@ -93,6 +93,14 @@ void check_usage(const Flags& flags) {
     throw InputError("train", fmt::format("--lipschitz must be positive, got {}", *flags.lipschitz));
 }
 
+// Of several GPUs of a machine each rank takes its own.
+at::Device device_of(const Flags& flags) {
+  at::Device device = device_named(flags.device, "train");
+  const auto launched = launched_rank(std::getenv);
+  if (device.is_cuda() && launched) device.set_index(static_cast<c10::DeviceIndex>(launched->local_rank));
+  return device;
+}
+
 std::chrono::milliseconds timeout_of(const Flags& flags) {
   return std::chrono::milliseconds(static_cast<int64_t>(1000.0 * flags.rank_timeout));
 }
@@ -105,7 +113,7 @@ std::unique_ptr<Trainer> open_trainer(const Flags& flags, const fs::path& folder
   if (flags.recipe.empty() && !ranks->leads()) return Trainer::resume(folder, {}, std::nullopt, ranks);
   RunOptions options = resumed && flags.recipe.empty() ? read_config(folder / "config.toml", set)
                                                        : read_recipe(recipe_file(flags.recipe), set);
-  options.device = device_named(flags.device, "train");
+  options.device = device_of(flags);
   if (!resumed) return std::make_unique<Trainer>(options, folder, listener, ranks);
   return Trainer::resume(folder, listener, options, ranks);
 }

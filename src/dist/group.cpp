@@ -19,6 +19,12 @@ namespace {
 using std::chrono::milliseconds;
 using Store = c10::intrusive_ptr<c10d::Store>;
 
+// Since 2.4 stores use libuv unless told otherwise, also in builds that have none.
+template <class Options>
+void use_plain_sockets(Options& options) {
+  if constexpr (requires { options.useLibUV; }) options.useLibUV = false;
+}
+
 class TcpStore : public GroupStore {
  public:
   TcpStore(const std::string& host, uint16_t port, bool serves, milliseconds timeout) {
@@ -27,6 +33,7 @@ class TcpStore : public GroupStore {
     options.isServer = serves;
     options.waitWorkers = false;
     options.timeout = timeout;
+    use_plain_sockets(options);
     store_ = c10::make_intrusive<c10d::TCPStore>(host, options);
   }
   uint16_t port() const override { return store_->getPort(); }

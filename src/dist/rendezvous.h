@@ -18,6 +18,7 @@ class Rendezvous {
   void close();  // the file has served
 
   std::optional<LineSocket> connect(std::chrono::milliseconds wait);
+  bool is_given() const { return descriptor_ >= 0; }  // by whoever has started all ranks here
   const std::string& word() const { return word_; }
   const std::string& text() const { return text_; }
 

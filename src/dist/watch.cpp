@@ -24,6 +24,11 @@ std::string shown(milliseconds time) {
   return fmt::format("{:.3g} s", std::chrono::duration<double>(time).count());
 }
 
+// For all to come. Those that one process has started on this machine are on their way, however long they take to load.
+milliseconds patience(const Rendezvous& rendezvous, milliseconds timeout) {
+  return rendezvous.is_given() ? std::max(timeout, milliseconds(60000)) : timeout;
+}
+
 milliseconds interval(milliseconds timeout) {
   return std::clamp(timeout / 8, milliseconds(20), milliseconds(2000));
 }
@@ -65,13 +70,14 @@ void Watch::gather() {
   const Descriptor listener = rendezvous.listen();
   std::vector<bool> here(static_cast<size_t>(options_.size));
   here[0] = true;
-  const auto end = Clock::now() + options_.timeout;
+  const milliseconds wait = patience(rendezvous, options_.timeout);
+  const auto end = Clock::now() + wait;
   while (!std::all_of(here.begin(), here.end(), [](bool is) { return is; })) {
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
     if (left.count() <= 0) {
       const auto missing = std::find(here.begin(), here.end(), false) - here.begin();
       decide(fmt::format("{} has not come to {} within {}: start it, or check that it can reach this address",
-                         name(missing), rendezvous.text(), shown(options_.timeout)));
+                         name(missing), rendezvous.text(), shown(wait)));
     }
     if (failure_) {
       rendezvous.close();
@@ -107,9 +113,10 @@ void Watch::gather() {
 
 void Watch::join() {
   Rendezvous rendezvous(options_.rendezvous);
-  const auto end = Clock::now() + options_.timeout;
+  const milliseconds wait = patience(rendezvous, options_.timeout);
+  const auto end = Clock::now() + wait;
   // A little longer than rank 0 waits, so that it is rank 0 that says who is missing.
-  const auto last = end + std::min(options_.timeout, 2 * kGrace);
+  const auto last = end + std::min(wait, 2 * kGrace);
   while (Clock::now() < end) {
     auto socket = rendezvous.connect(milliseconds(1000));
     if (!socket || !socket->send(fmt::format("hello {} {} {} {}", rendezvous.word(), options_.rank,
@@ -131,10 +138,9 @@ void Watch::join() {
       return;
     }
   }
-  throw RankError("ranks",
-                  fmt::format("{} has not answered at {} within {}: start it, or check that {} can "
-                              "reach this address",
-                              name(0), rendezvous.text(), shown(options_.timeout), name(options_.rank)));
+  throw RankError("ranks", fmt::format("{} has not answered at {} within {}: start it, or check that {} can "
+                                       "reach this address",
+                                       name(0), rendezvous.text(), shown(wait), name(options_.rank)));
 }
 
 void Watch::watch(const std::stop_token& stop) {

@@ -14,7 +14,7 @@ cd "$work"
 
 "$here/words.py" 3000 >text
 "$bridle" data import words --text text >/dev/null 2>&1
-steps=$((400 + 200 * count))
+steps=$((200 + 100 * count))
 cat >recipe.toml <<P
 [data]
 name = "words"
@@ -33,7 +33,7 @@ slices = 4
 log_every = 10
 evaluate_every = 0
 evaluate_tokens = 1024
-checkpoint_every = 5
+checkpoint_every = 10
 P
 "$bridle" train recipe.toml --out whole >/dev/null 2>&1
 
@@ -43,7 +43,7 @@ for number in $(seq "$count"); do
   [ $ranks != $last ] || ranks=$((2 + (ranks - 1) % 3))
   last=$ranks
   before=$(wc -c 2>/dev/null <parts/metrics.jsonl || echo 0)
-  "$bridle" train recipe.toml --out parts --resume auto --ranks $ranks --rank-timeout 1 >out 2>&1 & pid=$!
+  "$bridle" train recipe.toml --out parts --resume auto --ranks $ranks --rank-timeout 3 >out 2>&1 & pid=$!
   # Somewhere in the steps that come.
   until [ "$(wc -c 2>/dev/null <parts/metrics.jsonl || echo 0)" -gt "$before" ]; do
     kill -0 $pid 2>/dev/null || fail "the run ended before kill $number: $(cat out)"

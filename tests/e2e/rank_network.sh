@@ -34,7 +34,7 @@ P
 "$bridle" train recipe.toml --out one >/dev/null 2>&1
 train_on() {  # MACHINE RANK WORDS...
   local machine=$1 rank=$2; shift 2
-  (code=0; RANK=$rank WORLD_SIZE=2 "$machine" "$bridle" train recipe.toml --rendezvous tcp:10.77.0.1:29400 --rank-timeout 2 "$@" \
+  (code=0; RANK=$rank WORLD_SIZE=2 "$machine" "$bridle" train recipe.toml --rendezvous tcp:10.77.0.1:29400 --rank-timeout 5 "$@" \
     >"rank_$rank.out" 2>&1 || code=$?; echo $code >"rank_$rank.code") &
 }
 train_on in_a 0 --out two; train_on in_b 1
@@ -47,10 +47,10 @@ until [ -s cut/metrics.jsonl ]; do sleep 0.05; done
 cut_link
 begin=$SECONDS
 wait
-[ $((SECONDS - begin)) -le 12 ] || fail "a link that went down was noticed after $((SECONDS - begin)) s"
+[ $((SECONDS - begin)) -le 30 ] || fail "a link that went down was noticed after $((SECONDS - begin)) s"
 for rank in 0 1; do
   [ "$(cat rank_$rank.code)" = 4 ] || fail "rank $rank: exit code $(cat rank_$rank.code): $(cat rank_$rank.out)"
-  grep -q "rank $((1 - rank)) of 2 has not been heard for 2 s: it is stopped, or the network to it is down" rank_$rank.out ||
+  grep -q "rank $((1 - rank)) of 2 has not been heard for 5 s: it is stopped, or the network to it is down" rank_$rank.out ||
     fail "rank $rank: $(cat rank_$rank.out)"
 done
 echo "rank_network: passed"

@@ -71,16 +71,16 @@ grep -q "go on with: bridle train --resume signal" signal.out || fail "SIGTERM: 
 for rank in 0 1; do
   for signal in KILL STOP; do
     run=${signal}_$rank
-    "$bridle" train recipe.toml "${long[@]}" --out "$run" --ranks 2 --rank-timeout 1 >"$run.out" 2>&1 & pid=$!
+    "$bridle" train recipe.toml "${long[@]}" --out "$run" --ranks 2 --rank-timeout 3 >"$run.out" 2>&1 & pid=$!
     until_it_trains "$run" $pid
     processes=$(pgrep -P $pid)
     kill -$signal "$(rank_process $pid $rank)"
     begin=$SECONDS
     code=0; wait $pid || code=$?
     [ $code = 4 ] || fail "SIG$signal on rank $rank: exit code $code: $(cat "$run.out")"
-    [ $((SECONDS - begin)) -le 12 ] || fail "SIG$signal on rank $rank took $((SECONDS - begin)) s"
+    [ $((SECONDS - begin)) -le 30 ] || fail "SIG$signal on rank $rank took $((SECONDS - begin)) s"
     said="rank $rank of 2 was lost"
-    [ $signal = KILL ] || said="rank $rank of 2 has not been heard for 1 s"
+    [ $signal = KILL ] || said="rank $rank of 2 has not been heard for 3 s"
     grep -q "bridle: \[ranks\] $said" "$run.out" || fail "SIG$signal on rank $rank: $(cat "$run.out")"
     for process in $processes; do [ ! -e "/proc/$process" ] || fail "SIG$signal on rank $rank left process $process"; done
     newest=$(ls "$run/state" | tail -n 1)
@@ -104,11 +104,12 @@ code=0
 
 # As torchrun starts them: what one of two ranks does differently, or not at all.
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+timeout=20
 as_rank() {  # RANK SIZE WORDS...: exit code and output in files
   local rank=$1 size=$2; shift 2
   rm -f "rank_$rank.code"
   (code=0; RANK=$rank WORLD_SIZE=$size MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port - 1)) \
-    "$bridle" train --rank-timeout 2 "$@" >"rank_$rank.out" 2>&1 || code=$?; echo $code >"rank_$rank.code") &
+    "$bridle" train --rank-timeout $timeout "$@" >"rank_$rank.out" 2>&1 || code=$?; echo $code >"rank_$rank.code") &
 }
 both_say() {  # CODE TEXT
   wait
@@ -128,14 +129,15 @@ as_rank 0 2 recipe.toml --out t1; as_rank 1 2 recipe.toml --set optimizer.lr=0.7
 both_say 4 "rank 1 of 2 has another recipe or other data than rank 0: [optimizer] lr = 0.7"
 as_rank 0 2 recipe.toml --out t2; as_rank 1 3 recipe.toml --out t2
 both_say 4 "rank 1 says that it is one of 3"
+timeout=1
 as_rank 0 2 recipe.toml --out t3
 wait
 [ "$(cat rank_0.code)" = 4 ] || fail "nobody came: exit code $(cat rank_0.code)"
-grep -q "rank 1 of 2 has not come to tcp:127.0.0.1:$port within 2 s" rank_0.out || fail "nobody came: $(cat rank_0.out)"
+grep -q "rank 1 of 2 has not come to tcp:127.0.0.1:$port within 1 s" rank_0.out || fail "nobody came: $(cat rank_0.out)"
 as_rank 1 2 recipe.toml --out t3
 wait
 [ "$(cat rank_1.code)" = 4 ] || fail "nobody led: exit code $(cat rank_1.code)"
-grep -q "rank 0 of 2 has not answered at tcp:127.0.0.1:$port within 2 s" rank_1.out || fail "nobody led: $(cat rank_1.out)"
+grep -q "rank 0 of 2 has not answered at tcp:127.0.0.1:$port within 1 s" rank_1.out || fail "nobody led: $(cat rank_1.out)"
 # The port is another program's.
 python3 - "$port" <<'P' & other=$!
 import socket, sys, time

@@ -13,7 +13,8 @@ PATH=$PATH:/usr/sbin
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 daemons=()
-trap 'kill -9 "${daemons[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
+end() { { kill -9 "${daemons[@]}" && wait "${daemons[@]}"; } 2>/dev/null || true; rm -rf "$work"; }
+trap end EXIT
 export BRIDLE_DATA=$work/data OMP_NUM_THREADS=1 SLURM_CONF=$work/slurm.conf
 cd "$work"
 
