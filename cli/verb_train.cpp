@@ -344,7 +344,7 @@ void add_train(CLI::App& app) {
       "  bridle train recipes/quickstart.toml --out runs/q --resume auto     goes on if runs/q is a run of "
       "this recipe\n"
       "  bridle train --resume runs/two\n"
-      "  bridle train recipes/quickstart.toml --set training.slices=4 --ranks 2 --restarts 3\n"
+      "  bridle train recipes/quickstart.toml --set training.slices=2 --ranks 2 --restarts 3\n"
       "Exit codes: 0 the run is finished; 1 an error; 2 wrong usage; 3 a promised bound could not be kept;\n"
       "4 a rank was lost, or could not go on; 130 SIGINT and 143 SIGTERM: the run is saved and not "
       "finished.");
