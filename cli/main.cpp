@@ -9,6 +9,7 @@
 #include "bridle/error.h"
 #include "kernels/cpu.h"
 #include "old_spellings.h"
+#include "rank_launcher.h"
 #include "stop_signals.h"
 #include "verbs.h"
 
@@ -92,6 +93,8 @@ int report_error(const std::string& operation) {
     return fail(2, error.what());
   } catch (const bridle::PromiseError& error) {
     return fail(3, error.what());
+  } catch (const bridle::RankError& error) {
+    return fail(4, error.what());
   } catch (const bridle::Error& error) {
     return fail(1, error.what());
   }
@@ -114,6 +117,8 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): only fo
   } catch (const bridle::StoppedBySignal& stopped) {
     std::fflush(stdout);
     return stopped.exit_code;
+  } catch (const bridle::EndedWith& ended) {
+    return ended.exit_code;
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error, argc, argv);
   } catch (...) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <thread>
@@ -34,9 +35,22 @@ struct Flags {
   int workers = 0;  // 0: one per core
   int threads = 0;  // of each; 0: the cores, shared
   bool retry = false;
+  std::string shard;
   int worker_of = 0;
   std::string csv, json;
 };
+
+Sweep sweep_of(const Flags& flags) {
+  Sweep sweep = read_sweep(flags.file);
+  if (flags.shard.empty()) return sweep;
+  int64_t number = 0, count = 0;
+  int end = 0;
+  // NOLINTNEXTLINE(cert-err34-c): %n says whether all of it was read
+  if (std::sscanf(flags.shard.c_str(), "%ld/%ld%n", &number, &count, &end) != 2 ||
+      end != static_cast<int>(flags.shard.size()))
+    throw UsageError("sweep run", fmt::format("--shard must be i/n, such as 2/8, got {}", flags.shard));
+  return shard_of(std::move(sweep), number, count);
+}
 
 bool is_finished(const SweepEntry& entry) {
   return entry.status != SweepStatus::waiting && entry.status != SweepStatus::running;
@@ -112,13 +126,14 @@ void export_results(const Sweep& sweep, const Flags& flags) {
 // ---- workers
 
 // This program again, as a worker with so many threads.
-pid_t start_worker(const Sweep& sweep, int threads) {
+pid_t start_worker(const Flags& flags, int threads) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!std::string_view(*entry).starts_with("OMP_NUM_THREADS=")) environment.emplace_back(*entry);
   environment.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-  std::vector<std::string> arguments = {
-      "bridle", "sweep", "run", sweep.file.string(), "--worker-of", std::to_string(getpid())};
+  std::vector<std::string> arguments = {"bridle",   "sweep",       "run",
+                                        flags.file, "--worker-of", std::to_string(getpid())};
+  if (!flags.shard.empty()) arguments.insert(arguments.end(), {"--shard", flags.shard});
   const auto pointers = [](std::vector<std::string>& texts) {
     std::vector<char*> result;
     for (std::string& text : texts) result.push_back(text.data());
@@ -135,8 +150,8 @@ pid_t start_worker(const Sweep& sweep, int threads) {
 
 class Workers {
  public:
-  Workers(const Sweep& sweep, int count, int threads) : sweep_(sweep), threads_(threads) {
-    for (int i = 0; i < count; ++i) running_.insert(start_worker(sweep, threads));
+  Workers(const Flags& flags, int count, int threads) : flags_(flags), threads_(threads) {
+    for (int i = 0; i < count; ++i) running_.insert(start_worker(flags, threads));
   }
 
   // One that was killed is followed by another, unless nothing has been finished since many were; one that had an error of its own
@@ -154,7 +169,7 @@ class Workers {
       if (++killed_ > most)
         failed_ = true;
       else
-        running_.insert(start_worker(sweep_, threads_));
+        running_.insert(start_worker(flags_, threads_));
     }
   }
 
@@ -166,7 +181,7 @@ class Workers {
   bool failed() const { return failed_; }
 
  private:
-  const Sweep& sweep_;
+  const Flags& flags_;
   int threads_;
   std::set<pid_t> running_;
   int64_t finished_ = 0;
@@ -218,7 +233,7 @@ void supervise(const Sweep& sweep, const Flags& flags) {
   stop_on_signals(/*second_ends=*/true);
   Display display;
   display.show(record.entries(), count, false);
-  Workers workers(sweep, count, threads);
+  Workers workers(flags, count, threads);
   bool stopped = false;
   while (workers.any()) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -247,7 +262,7 @@ void work(const Flags& flags) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);  // a worker does not outlive its sweep: it saves and ends
   stop_on_signals(/*second_ends=*/false);
   if (getppid() != flags.worker_of) return;
-  SweepRecord(read_sweep(flags.file)).work({.commit = commit(), .stop = &stop_requested});
+  SweepRecord(sweep_of(flags)).work({.commit = commit(), .stop = &stop_requested});
   if (stop_requested) end_by_signal();
 }
 
@@ -257,7 +272,7 @@ void run(const Flags& flags) {
     throw UsageError("sweep run", fmt::format("--workers must be 0 or more, got {}", flags.workers));
   if (flags.threads < 0)
     throw UsageError("sweep run", fmt::format("--threads must be 0 or more, got {}", flags.threads));
-  supervise(read_sweep(flags.file), flags);
+  supervise(sweep_of(flags), flags);
 }
 
 void add_file(CLI::App* verb, Flags& flags) {
@@ -268,14 +283,20 @@ void add_run(CLI::App* sweep, const std::shared_ptr<Flags>& flags) {
   CLI::App* verb = sweep->add_subcommand("run", "Train what is left to do, with several workers");
   verb->footer(
       "A sweep that was stopped or killed goes on with the same command.\n"
+      "With --shard i/n a job trains every n-th run only, with a database and results of its own; status and "
+      "export\n"
+      "take those of all shards that stand beside the sweep's results.\n"
       "Examples:\n"
       "  bridle sweep run experiments/shapes/search_shape.toml --workers 2\n"
+      "  bridle sweep run experiments/shapes/search_shape.toml --shard $SLURM_ARRAY_TASK_ID/8\n"
       "Exit codes: 0 nothing is left to do; 1 an error; 2 wrong usage; 130 SIGINT and 143 SIGTERM: runs are\n"
       "left.");
   add_file(verb, *flags);
   verb->add_option("--workers", flags->workers, "Processes that train at the same time [one per core]")
       ->type_name("N");
   verb->add_option("--threads", flags->threads, "Threads of each [the cores, shared]")->type_name("N");
+  verb->add_option("--shard", flags->shard, "Of n jobs that share the sweep the i-th, from 1")
+      ->type_name("i/n");
   verb->add_flag("--retry", flags->retry, "Let failed runs try again");
   verb->add_option("--worker-of", flags->worker_of, "One worker of this process")->group("");
   verb->callback([flags] { run(*flags); });

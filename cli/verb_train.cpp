@@ -1,18 +1,25 @@
 // bridle train: a recipe becomes a run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/display.h"
 #include "bound_text.h"
 #include "bridle/error.h"
+#include "bridle/ranks.h"
 #include "bridle/run.h"
 #include "bridle/train.h"
 #include "device_flag.h"
+#include "dist/gather.h"
+#include "dist/launch.h"
 #include "progress_line.h"
+#include "rank_launcher.h"
 #include "resources.h"
 #include "stop_signals.h"
 #include "verbs.h"
@@ -33,6 +40,10 @@ struct Flags {
   std::optional<double> lr;
   std::optional<uint64_t> seed;
   std::string device = "cpu";
+  int64_t ranks = 1;
+  int64_t restarts = 0;
+  std::string rendezvous;
+  double rank_timeout = 120.0;  // seconds
   bool keys = false;
   bool json = false;
 };
@@ -71,19 +82,62 @@ void check_usage(const Flags& flags) {
     throw UsageError(
         "train",
         fmt::format("--resume {} must come without --out: a resumed run stays where it is", flags.resume));
+  if (flags.ranks < 1)
+    throw UsageError("train", fmt::format("--ranks must be at least 1, got {}", flags.ranks));
+  if (flags.restarts < 0)
+    throw UsageError("train", fmt::format("--restarts must be 0 or more, got {}", flags.restarts));
+  if (!(flags.rank_timeout >= 0.1 && flags.rank_timeout <= 86400.0))
+    throw UsageError(
+        "train", fmt::format("--rank-timeout must be from 0.1 to 86400 seconds, got {}", flags.rank_timeout));
   if (flags.lipschitz && !(*flags.lipschitz > 0.0 && std::isfinite(*flags.lipschitz)))
     throw InputError("train", fmt::format("--lipschitz must be positive, got {}", *flags.lipschitz));
 }
 
+// Of several GPUs of a machine each rank takes its own.
+at::Device device_of(const Flags& flags) {
+  at::Device device = device_named(flags.device, "train");
+  const auto launched = launched_rank(std::getenv);
+  if (device.is_cuda() && launched) device.set_index(static_cast<c10::DeviceIndex>(launched->local_rank));
+  return device;
+}
+
+std::chrono::milliseconds timeout_of(const Flags& flags) {
+  return std::chrono::milliseconds(static_cast<int64_t>(1000.0 * flags.rank_timeout));
+}
+
 // A new run, or the one that is there; a recipe and settings must then be those that it has.
 std::unique_ptr<Trainer> open_trainer(const Flags& flags, const fs::path& folder, bool resumed,
-                                      const TrainListener& listener) {
+                                      const TrainListener& listener, const std::shared_ptr<Ranks>& ranks) {
   const std::vector<std::string> set = settings_of(flags);
+  // The folder is rank 0's alone.
+  if (flags.recipe.empty() && !ranks->leads()) return Trainer::resume(folder, {}, std::nullopt, ranks);
   RunOptions options = resumed && flags.recipe.empty() ? read_config(folder / "config.toml", set)
                                                        : read_recipe(recipe_file(flags.recipe), set);
-  options.device = device_named(flags.device, "train");
-  if (!resumed) return std::make_unique<Trainer>(options, folder, listener);
-  return Trainer::resume(folder, listener, options);
+  options.device = device_of(flags);
+  if (!resumed) return std::make_unique<Trainer>(options, folder, listener, ranks);
+  return Trainer::resume(folder, listener, options, ranks);
+}
+
+// This process among those that torchrun, mpirun, srun or --ranks have started; alone where none has.
+std::shared_ptr<Ranks> join(const Flags& flags) {
+  const auto launched = launched_rank(std::getenv);
+  if (!launched) {
+    if (!flags.rendezvous.empty())
+      throw UsageError("train",
+                       "--rendezvous is for ranks that torchrun, mpirun or srun start; start bridle with one "
+                       "of them, or take --ranks on one machine");
+    return alone();
+  }
+  const std::string rendezvous = flags.rendezvous.empty() ? launched->rendezvous : flags.rendezvous;
+  if (rendezvous.empty())
+    throw UsageError("train", fmt::format("{} does not say where its ranks meet: add --rendezvous "
+                                          "tcp:HOST:PORT, with an address of rank 0's machine",
+                                          launched->launcher));
+  follow_launcher();
+  return join_ranks({.rank = launched->rank,
+                     .size = launched->size,
+                     .rendezvous = rendezvous,
+                     .timeout = timeout_of(flags)});
 }
 
 class Terminal {
@@ -150,52 +204,131 @@ void print_summary(const TrainSummary& s, const fs::path& folder, bool json) {
     line("Lipschitz bound", "none: this model has no finite bound");
 }
 
-std::string command_of(const Flags& flags) {
-  std::string command = "bridle train " + flags.recipe;
-  if (flags.lipschitz) command += fmt::format(" --lipschitz {}", *flags.lipschitz);
-  for (const std::string& set : flags.set) command += " --set " + set;
-  if (flags.steps) command += fmt::format(" --steps {}", *flags.steps);
-  if (flags.lr) command += fmt::format(" --lr {}", *flags.lr);
-  if (flags.seed) command += fmt::format(" --seed {}", *flags.seed);
-  if (!flags.out.empty()) command += " --out " + flags.out;
-  if (!flags.resume.empty()) command += " --resume " + flags.resume;
-  if (flags.device != "cpu") command += " --device " + flags.device;
-  return command;
+// The words of the command, but for those about ranks.
+std::vector<std::string> words_of(const Flags& flags) {
+  std::vector<std::string> words{"train"};
+  const auto add = [&words](const char* flag, const std::string& value) {
+    words.emplace_back(flag);
+    words.push_back(value);
+  };
+  if (!flags.recipe.empty()) words.push_back(flags.recipe);
+  if (flags.lipschitz) add("--lipschitz", fmt::format("{}", *flags.lipschitz));
+  for (const std::string& set : flags.set) add("--set", set);
+  if (flags.steps) add("--steps", fmt::format("{}", *flags.steps));
+  if (flags.lr) add("--lr", fmt::format("{}", *flags.lr));
+  if (flags.seed) add("--seed", fmt::format("{}", *flags.seed));
+  if (!flags.out.empty()) add("--out", flags.out);
+  if (!flags.resume.empty()) add("--resume", flags.resume);
+  if (flags.device != "cpu") add("--device", flags.device);
+  return words;
 }
+
+// Several processes on this machine. All of them, and those that come after a failure, work on one folder.
+void launch(Flags flags) {
+  if (launched_rank(std::getenv))
+    throw UsageError("train",
+                     "--ranks and --restarts start processes; under torchrun, mpirun or srun leave them out");
+  if (flags.ranks > 1 && !why_no_ranks().empty()) throw InputError("train", why_no_ranks());
+  const bool named = !flags.resume.empty() && flags.resume != "auto";
+  if (!named) flags.out = folder_of(flags).string();
+  stop_on_signals(/*second_ends=*/true);
+  const int code =
+      run_ranks({.ranks = flags.ranks,
+                 .restarts = flags.restarts,
+                 .timeout = timeout_of(flags),
+                 .arguments = [&flags, named](bool again) {
+                   Flags own = flags;
+                   if (again && !named) own.resume = "auto";
+                   std::vector<std::string> words = words_of(own);
+                   words.insert(words.end(), {"--rank-timeout", fmt::format("{}", flags.rank_timeout)});
+                   if (flags.json) words.emplace_back("--json");
+                   return words;
+                 }});
+  if (code != 0) throw EndedWith{code};
+}
+
+class TrainCommand {
+ public:
+  TrainCommand(const Flags& flags, std::shared_ptr<Ranks> ranks) : flags_(flags), ranks_(std::move(ranks)) {}
+
+  void run() {
+    try {
+      open();
+      train();
+    } catch (const RankError&) {
+      note_failure();
+      throw;
+    } catch (const InputError& error) {
+      note_failure();
+      ranks_->fail(error.what());
+      // A full disk under one rank, for instance: the others end with 4 as well.
+      if (trainer_ && ranks_->size() > 1)
+        throw RankError("ranks",
+                        fmt::format("rank {} of {}: {}", ranks_->rank(), ranks_->size(), error.what()));
+      throw;
+    } catch (const std::exception& error) {
+      note_failure();
+      ranks_->fail(error.what());
+      throw;
+    }
+    if (ranks_->leads()) end();
+    if (!summary_.finished) end_by_signal();
+  }
+
+ private:
+  void open() {
+    folder_ = folder_of(flags_);
+    bool resumed = !flags_.resume.empty() && (flags_.resume != "auto" || fs::exists(folder_ / "config.toml"));
+    resumed = gather_texts(*ranks_, resumed ? "resumed" : "new").front() == "resumed";
+    if (!resumed && flags_.recipe.empty())
+      throw UsageError("train", fmt::format("{} must be a run to go on with; name the recipe to begin one",
+                                            folder_.string()));
+    const TrainListener listener = ranks_->leads() ? terminal_.listener() : TrainListener{};
+    trainer_ = open_trainer(flags_, folder_, resumed, listener, ranks_);
+    if (!ranks_->leads()) return;
+    if (resumed && fs::exists(folder_ / "run.json"))
+      update_run_status(folder_, "running");
+    else
+      write_run_info(folder_, {.command = fmt::format("bridle {}", fmt::join(words_of(flags_), " ")),
+                               .version = BRIDLE_VERSION,
+                               .commit = commit(),
+                               .status = "running",
+                               .seed = trainer_->options().training.seed});
+  }
+
+  void train() {
+    summary_ = trainer_->run(&stop_requested);
+    ranks_->leave();
+  }
+
+  void end() {
+    update_run_status(folder_, summary_.finished ? "finished" : "stopped");
+    terminal_.clear();
+    print_summary(summary_, folder_, flags_.json);
+  }
+
+  // Without a trainer the folder is not ours to write to.
+  void note_failure() {
+    try {
+      if (trainer_ && ranks_->leads()) update_run_status(folder_, "failed");
+    } catch (const Error&) {  // a full disk, perhaps: that is being told already
+    }
+  }
+
+  const Flags& flags_;
+  std::shared_ptr<Ranks> ranks_;
+  fs::path folder_;
+  Terminal terminal_;
+  std::unique_ptr<Trainer> trainer_;
+  TrainSummary summary_;
+};
 
 void train(const Flags& flags) {
   check_usage(flags);
-  const fs::path folder = folder_of(flags);
-  const bool resumed =
-      !flags.resume.empty() && (flags.resume != "auto" || fs::exists(folder / "config.toml"));
-  if (!resumed && flags.recipe.empty())
-    throw UsageError("train", fmt::format("{} must be a run to go on with; name the recipe to begin one",
-                                          folder.string()));
-  stop_on_signals(/*second_ends=*/true);
-  RunInfo info{.command = command_of(flags),
-               .version = BRIDLE_VERSION,
-               .commit = commit(),
-               .status = "running",
-               .seed = 0};
-  std::unique_ptr<Trainer> trainer;
-  TrainSummary summary;
-  Terminal terminal;
-  try {
-    trainer = open_trainer(flags, folder, resumed, terminal.listener());
-    info.seed = trainer->options().training.seed;
-    if (resumed && fs::exists(folder / "run.json"))
-      update_run_status(folder, "running");
-    else
-      write_run_info(folder, info);
-    summary = trainer->run(&stop_requested);
-  } catch (const std::exception&) {
-    if (trainer) update_run_status(folder, "failed");  // otherwise the folder is not ours to write to
-    throw;
-  }
-  update_run_status(folder, summary.finished ? "finished" : "stopped");
-  terminal.clear();
-  print_summary(summary, folder, flags.json);
-  if (!summary.finished) end_by_signal();
+  if (flags.ranks > 1 || flags.restarts > 0) return launch(flags);
+  const std::shared_ptr<Ranks> ranks = join(flags);
+  stop_on_signals(/*second_ends=*/ranks->size() == 1);
+  TrainCommand(flags, ranks).run();
 }
 
 }  // namespace
@@ -211,8 +344,10 @@ void add_train(CLI::App& app) {
       "  bridle train recipes/quickstart.toml --out runs/q --resume auto     goes on if runs/q is a run of "
       "this recipe\n"
       "  bridle train --resume runs/two\n"
+      "  bridle train recipes/quickstart.toml --set training.slices=2 --ranks 2 --restarts 3\n"
       "Exit codes: 0 the run is finished; 1 an error; 2 wrong usage; 3 a promised bound could not be kept;\n"
-      "130 SIGINT and 143 SIGTERM: the run is saved and not finished.");
+      "4 a rank was lost, or could not go on; 130 SIGINT and 143 SIGTERM: the run is saved and not "
+      "finished.");
   auto flags = std::make_shared<Flags>();
   verb->add_option("recipe", flags->recipe, "A TOML file, or the name of a recipe that comes with Bridle")
       ->type_name("RECIPE");
@@ -227,6 +362,19 @@ void add_train(CLI::App& app) {
       ->allow_extra_args(false);
   verb->add_option("--out", flags->out, "The run's folder [runs/RECIPE]")->type_name("DIR");
   verb->add_option("--resume", flags->resume, "auto, or a run's folder")->type_name("RUN");
+  verb->add_option("--ranks", flags->ranks, "Processes on this machine that share the slices of each step")
+      ->type_name("N")
+      ->capture_default_str();
+  verb->add_option("--restarts", flags->restarts, "Starts all ranks anew so often when one was lost")
+      ->type_name("K")
+      ->capture_default_str();
+  verb->add_option("--rendezvous", flags->rendezvous,
+                   "Under torchrun, mpirun or srun: where the ranks meet [as they say]")
+      ->type_name("tcp:HOST:PORT|file:PATH");
+  verb->add_option("--rank-timeout", flags->rank_timeout,
+                   "A rank of which nothing is heard for so long is lost")
+      ->type_name("SECONDS")
+      ->capture_default_str();
   add_device(*verb, flags->device);
   verb->add_flag("--json", flags->json, "Print one JSON object at the end");
   verb->add_flag("--keys", flags->keys, "Print every key of a recipe, its default and what it means");

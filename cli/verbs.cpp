@@ -14,9 +14,11 @@ void add_verbs(CLI::App& app) {
       "bridle VERB --help shows examples. Data sets are kept in $BRIDLE_DATA [~/.cache/bridle].\n"
       "Exit codes: 0 done; 1 an error; 2 wrong usage; 3 a certificate does not hold, or a promised bound "
       "could\n"
-      "not be kept; 129, 130, 143: a signal ended it.");
+      "not be kept; 4 one of several processes that train together was lost; 129, 130, 143: a signal ended "
+      "it.");
   add_data(app);
   add_train(app);
+  add_plan(app);
   add_eval(app);
   add_certify(app);
   add_check(app);

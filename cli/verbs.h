@@ -20,6 +20,7 @@ void add_export(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_import(CLI::App& app);
 void add_info(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_report(CLI::App& app);
 void add_sample(CLI::App& app);

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 STAGES = [{"base"}, {"kernels"}, {"linalg"}, {"data", "nn", "optim", "constraint"}, {"certify"}, {"robust"}, {"io"},
           {"dist"}, {"train"}, {"sweep"}, {"report"}]
 PUBLIC_STAGE = {"error": "base", "upper_bound": "base", "architecture": "base", "bound": "base", "param": "base", "random": "base",
-                "progress": "base", "metrics": "base", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
+                "progress": "base", "metrics": "base", "ranks": "dist", "linalg": "linalg", "constraint": "constraint", "tokenizer": "data", "data": "data",
                 "loader": "data", "nn": "nn", "certify": "certify", "predictions": "robust", "attack": "robust", "model_folder": "io",
                 "certificate_file": "io", "optim": "optim", "safetensors": "io", "train": "train", "run": "train", "export": "train", "quantize": "train", "foreign": "io", "head_logits": "certify", "sweep": "sweep",
                 "report": "report", "serve": "report",

@@ -22,6 +22,7 @@
 //   model_folder.h      a model's two files: config.json and model.safetensors
 //   certificate_file.h  certificate.json: write, read, check
 //   foreign.h      models that other tools wrote
+//   ranks.h        processes that train one model together
 //   train.h        recipes, training, evaluation
 //   run.h          a run's folder: open it, sample from it
 //   export.h       a model as a C++ header, a folder for PyTorch, an ONNX file
@@ -53,6 +54,7 @@
 #include "bridle/progress.h"
 #include "bridle/quantize.h"
 #include "bridle/random.h"
+#include "bridle/ranks.h"
 #include "bridle/report.h"
 #include "bridle/run.h"
 #include "bridle/safetensors.h"

@@ -37,4 +37,10 @@ class PromiseError : public Error {
   using Error::Error;
 };
 
+// Of several processes that work together one is gone, or cannot go on: the message names its rank and the cause. Exit code 4.
+class RankError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace bridle

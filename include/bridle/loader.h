@@ -16,13 +16,21 @@ namespace bridle {
 enum class Order { random, shuffled, sequential };
 const char* word(Order order);  // in recipes; null past the last
 
+// Which parts of the batches a loader makes, where several processes share them: every batch is cut into `per_batch` equal slices,
+// numbered on from batch to batch, and of each `stride` of them the loader makes `count`, from `first` on. By default: whole batches.
+struct LoaderSlices {
+  int64_t per_batch = 1;
+  int64_t stride = 1;
+  int64_t first = 0;
+  int64_t count = 1;
+};
+
 struct LoaderOptions {
-  int64_t batch_size = 64;  // of all ranks together; each reads batch_size / ranks rows of it
+  int64_t batch_size = 64;
   Order order = Order::random;
   uint64_t seed = 0;
-  int64_t rank = 0;
-  int64_t ranks = 1;
-  int64_t prefetch = 4;  // batches made ahead; 0: none, made when asked for
+  LoaderSlices slices = {};
+  int64_t prefetch = 4;  // slices made ahead; 0: none, made when asked for
 };
 
 class Loader {
@@ -32,11 +40,11 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  Batch next();  // batch number position(), which then moves on
+  Batch next();  // of this loader's slices number position(), which then moves on
   int64_t position() const { return position_; }
   void seek(int64_t position);
 
-  // Where this rank's rows of batch number `position` start.
+  // Where the rows of this loader's slice number `position` start.
   std::vector<int64_t> starts(int64_t position) const;
 
  private:

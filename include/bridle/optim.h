@@ -9,6 +9,7 @@
 //   }
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -97,26 +98,39 @@ struct OptimizerOptions {
   double gradient_clip = 0.0;  // the norm of all gradients together is cut to it; 0: off
 };
 
+// Where several processes train together each steps the weights that it owns.
+struct OwnedWeights {
+  std::vector<bool> mine = {};  // one a Param; empty: all
+  // Fills in the numbers, one a Param, of the weights that other processes own. All call it together.
+  std::function<void(std::vector<double>&)> complete = {};
+
+  bool owns(size_t param) const { return mine.empty() || mine.at(param); }
+  void complete_(std::vector<double>& numbers) const {
+    if (complete) complete(numbers);
+  }
+};
+
 // Keeps what the update rules remember; the tensors of the Params stay the caller's and are changed in place.
 class Optimizer {
  public:
   // Throws InputError for options that make no sense, for two Params of one name and for tensors of a shape or dtype
   // that their role does not have.
-  Optimizer(std::vector<Param> params, const OptimizerOptions& options);
+  Optimizer(std::vector<Param> params, const OptimizerOptions& options, OwnedWeights owned = {});
   ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) noexcept;
 
   // One step for all weights, with one gradient a Param, in their order; the gradients stay as they are. `step` counts
   // from 0: momentum warm-up and bias correction go by it. Throws InputError for gradients that do not fit and
-  // NumericError for NaN and Inf in one, both naming it; nothing has changed then.
+  // NumericError for NaN and Inf in one, both naming it; nothing has changed then. Gradients of weights that are not owned
+  // are not looked at.
   std::vector<StepInfo> step_(std::span<const Tensor> gradients, double schedule_factor, int64_t step);
 
   // Multiplies the rates of each weight from now on: where steps are to be relative to its cap. Throws InputError for
   // factors that are not positive or not one a Param.
   void set_rate_factors(std::vector<double> factors);
 
-  // A copy of all that is kept between steps, as "<name>.momentum" and, for Adam, "<name>.second_moment".
+  // A copy of all that is kept between steps for the weights that are owned, as "<name>.momentum" and, for Adam, "<name>.second_moment".
   std::map<std::string, Tensor> state() const;
 
   // Takes such a copy back. Throws InputError, naming the entry, for one that is missing, unknown, of another shape or
@@ -136,6 +150,7 @@ class Optimizer {
   std::map<std::string, Tensor> state_tensors() const;
 
   OptimizerOptions options_;
+  OwnedWeights owned_;
   std::vector<double> shares_;
   std::vector<double> rate_factors_;
   std::vector<Weight> weights_;

@@ -38,6 +38,11 @@ struct Sweep {
 // docs/how-to/sweep.md has the keys. Throws InputError, for a file that cannot be read, an unknown key, or a setting that no recipe has.
 Sweep read_sweep(const std::filesystem::path& file);
 
+// One of `count` jobs that share a sweep, numbered from 1: every count-th run. It has a database and results of its own beside those of
+// the sweep, so that jobs need to see nothing of each other; a SweepRecord of the whole takes their results in. Throws
+// InputError for numbers that make no sense.
+Sweep shard_of(Sweep sweep, int64_t number, int64_t count);
+
 enum class SweepStatus { waiting, running, done, diverged, failed };
 const char* sweep_status_name(SweepStatus status);
 

@@ -23,6 +23,8 @@
 
 namespace bridle {
 
+class Ranks;
+
 // Of products; the master weights are float32. Recipes speak of choices in words, null past the last.
 enum class Precision { float32, bfloat16 };
 const char* word(Precision precision);
@@ -70,6 +72,7 @@ struct TrainingOptions {
   uint64_t seed = 0;
   Precision precision = Precision::float32;
   int64_t accumulate = 1;     // batches per step
+  int64_t slices = 1;         // equal parts of a batch; processes share the accumulate·slices of a step
   double margin = 0.0;        // taken off the right class's logit, for certified radii
   bool grow_windows = false;  // attention windows grow from one block to the whole, with the steps
   int64_t log_every = 10;
@@ -118,6 +121,8 @@ struct EvaluateOptions {
   at::ScalarType dtype = at::kFloat;
   bool statistics = false;
   double window_share = 1.0;  // how far windows have grown
+  Ranks* ranks =
+      nullptr;  // share the batches: all of them call this together and have the same result; null: alone
 };
 EvaluationResult evaluate(const Model& model, const std::shared_ptr<const Source>& source,
                           const EvaluateOptions& options = {}, const OnProgress& progress = {});
@@ -173,15 +178,18 @@ struct TrainerParts {
 
 class TrainingRun;
 
+// With `ranks` (bridle/ranks.h) several processes train one model, and each makes a Trainer with the same options: the result has
+// the same bytes with any number of them. The folder is that of rank 0, which alone reads and writes it and tells the listener.
 class Trainer {
  public:
   // A new run in an empty or missing folder. Throws InputError where there is a run already.
-  Trainer(const RunOptions& options, const std::filesystem::path& folder, const TrainListener& listener = {});
+  Trainer(const RunOptions& options, const std::filesystem::path& folder, const TrainListener& listener = {},
+          std::shared_ptr<Ranks> ranks = nullptr);
 
   // The same with a model and data of one's own. Of the options, [model] and what [data] says of data sets (name, held_out,
   // standardize, random_labels) are not read, and config.toml does not hold them.
   Trainer(const RunOptions& options, TrainerParts parts, const std::filesystem::path& folder,
-          const TrainListener& listener = {});
+          const TrainListener& listener = {}, std::shared_ptr<Ranks> ranks = nullptr);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -190,11 +198,13 @@ class Trainer {
   // naming the keys, where the recipe is not the run's.
   static std::unique_ptr<Trainer> resume(const std::filesystem::path& folder,
                                          const TrainListener& listener = {},
-                                         const std::optional<RunOptions>& recipe = std::nullopt);
+                                         const std::optional<RunOptions>& recipe = std::nullopt,
+                                         std::shared_ptr<Ranks> ranks = nullptr);
 
   // The same for a run with a model and data of one's own: made as they were when it began. Its weights come from the checkpoint.
   static std::unique_ptr<Trainer> resume(const std::filesystem::path& folder, TrainerParts parts,
-                                         const TrainListener& listener = {});
+                                         const TrainListener& listener = {},
+                                         std::shared_ptr<Ranks> ranks = nullptr);
 
   // To the last step, or until `stop` becomes true; saves before it returns. A step that is not over when `stop` becomes true
   // ends after the batch at work and is dropped: the resumed run begins it again.

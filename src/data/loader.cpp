@@ -69,9 +69,19 @@ class Round {
   std::optional<Permutation> slots_;
 };
 
+void check_slices(const LoaderOptions& options) {
+  const LoaderSlices& slices = options.slices;
+  if (slices.per_batch < 1 || options.batch_size % slices.per_batch != 0)
+    throw InputError("loader", fmt::format("batch_size = {} must be a multiple of the {} slices of a batch",
+                                           options.batch_size, slices.per_batch));
+  if (slices.first < 0 || slices.count < 1 || slices.first + slices.count > slices.stride)
+    throw InputError("loader", fmt::format("slices {} to {} must be some of the {} of a step", slices.first,
+                                           slices.first + slices.count - 1, slices.stride));
+}
+
 }  // namespace
 
-// Makes batches in their order on one thread and hands them out; an error is handed out in its batch's place.
+// Makes slices in their order on one thread and hands them out; an error is handed out in its batch's place.
 class Loader::Ahead {
  public:
   Ahead(const Loader& loader, int64_t first)
@@ -126,13 +136,7 @@ Loader::Loader(std::shared_ptr<const Source> source, const LoaderOptions& option
     : source_(std::move(source)), options_(options) {
   if (options.batch_size < 1)
     throw InputError("loader", fmt::format("batch_size must be at least 1, got {}", options.batch_size));
-  if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
-    throw InputError("loader",
-                     fmt::format("rank {} of {} ranks; ranks count from 0", options.rank, options.ranks));
-  if (options.batch_size % options.ranks != 0) {
-    throw InputError("loader", fmt::format("batch_size = {} is not a multiple of the {} ranks that share it",
-                                           options.batch_size, options.ranks));
-  }
+  check_slices(options);
   seek(0);
 }
 
@@ -158,19 +162,22 @@ Batch Loader::next() {
 
 std::vector<int64_t> Loader::starts(int64_t position) const {
   const int64_t slots = slots_at_any_phase(*source_);
-  const int64_t rows = options_.batch_size / options_.ranks;
+  const LoaderSlices& slices = options_.slices;
+  const int64_t rows = options_.batch_size / slices.per_batch;
+  const int64_t slice = position / slices.count * slices.stride + slices.first + position % slices.count;
+  const int64_t batch = slice / slices.per_batch, first = slice % slices.per_batch * rows;
   const int64_t rounds_per_batch = (options_.batch_size + slots - 1) / slots;
   const int64_t in_sequence = (source_->size() - 1) / source_->stride() + 1;
   std::optional<Round> round;
   int64_t round_number = -1;
   std::vector<int64_t> result;
-  for (int64_t row = options_.rank * rows; row < (options_.rank + 1) * rows; ++row) {
-    const int64_t index = options_.order == Order::random ? row : position * options_.batch_size + row;
+  for (int64_t row = first; row < first + rows; ++row) {
+    const int64_t index = options_.order == Order::random ? row : batch * options_.batch_size + row;
     if (options_.order == Order::sequential) {
       result.push_back(index % in_sequence * source_->stride());
       continue;
     }
-    const int64_t before = options_.order == Order::random ? position * rounds_per_batch : 0;
+    const int64_t before = options_.order == Order::random ? batch * rounds_per_batch : 0;
     if (before + index / slots != round_number) {
       round_number = before + index / slots;
       round.emplace(*source_, options_, round_number);

@@ -95,17 +95,18 @@ void descend_(const Tensor& weight, double keep, const Tensor& update, double ra
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<Param> params, const OptimizerOptions& options)
+Optimizer::Optimizer(std::vector<Param> params, const OptimizerOptions& options, OwnedWeights owned)
     : options_(options),
+      owned_(std::move(owned)),
       shares_(learning_rate_shares(params, options.mass)),
       rate_factors_(params.size(), 1.0) {
   check_options(options);
   weights_.reserve(params.size());
   for (size_t i = 0; i < params.size(); ++i) {
     const Plan plan = plan_steps(params[i], shares_[i], options);
-    const Tensor first = zero_state(params[i].tensor);
-    const Tensor second = plan.rule == UpdateRule::adam ? at::zeros_like(first) : Tensor();
-    sizes_.push_back(first.numel());
+    const Tensor first = owned_.owns(i) ? zero_state(params[i].tensor) : Tensor();
+    const Tensor second = first.defined() && plan.rule == UpdateRule::adam ? at::zeros_like(first) : Tensor();
+    sizes_.push_back(params[i].tensor.numel());
     weights_.push_back({std::move(params[i]), plan, first, second});
   }
   state_tensors();  // throws where two names are one
@@ -122,17 +123,21 @@ double Optimizer::check_gradients(std::span<const Tensor> gradients) const {
                      fmt::format("got {} gradients for {} weights: give one each, in their order",
                                  gradients.size(), weights_.size()));
   }
-  for (size_t i = 0; i < gradients.size(); ++i) check_gradient(weights_[i].param, gradients[i]);
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (owned_.owns(i)) check_gradient(weights_[i].param, gradients[i]);
+  std::vector<double> norms(gradients.size());
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (owned_.owns(i)) norms[i] = norm_of(gradients[i]);
+  owned_.complete_(norms);
   double norm = 0.0;
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    const double own = norm_of(gradients[i]);
-    if (!std::isfinite(own)) {
+  for (size_t i = 0; i < norms.size(); ++i) {
+    if (!std::isfinite(norms[i])) {
       throw NumericError("optimizer",
                          fmt::format("the gradient of {} holds NaN or Inf: the run has diverged; "
                                      "take a smaller learning rate",
                                      weights_[i].param.name));
     }
-    norm = std::hypot(norm, own);
+    norm = std::hypot(norm, norms[i]);
   }
   return norm;
 }
@@ -166,13 +171,14 @@ std::vector<StepInfo> Optimizer::step_(std::span<const Tensor> gradients, double
   each_apart(sizes_, [&](size_t i) {
     const Weight& weight = weights_[i];
     const Plan& plan = weight.plan;
-    Tensor gradient = gradients[i].to(weight.momentum.scalar_type());
-    if (clips) gradient = gradient.mul(options_.gradient_clip / gradient_norm_);
     const double factor = schedule_factor * rate_factors_[i];
     const StepInfo info{plan.decay_rate * factor, plan.decay, plan.update_bound};
+    infos[i] = info;
+    if (!owned_.owns(i)) return;
+    Tensor gradient = gradients[i].to(weight.momentum.scalar_type());
+    if (clips) gradient = gradient.mul(options_.gradient_clip / gradient_norm_);
     descend_(weight.param.tensor, 1.0 - info.decay * info.learning_rate, update_(weight, gradient, step),
              plan.update_rate * factor);
-    infos[i] = info;
   });
   return infos;
 }
@@ -190,6 +196,7 @@ void Optimizer::set_rate_factors(std::vector<double> factors) {
 std::map<std::string, Tensor> Optimizer::state_tensors() const {
   std::map<std::string, Tensor> tensors;
   for (const Weight& weight : weights_) {
+    if (!weight.momentum.defined()) continue;  // not owned
     if (!tensors.emplace(weight.param.name + ".momentum", weight.momentum).second) {
       throw InputError("optimizer",
                        fmt::format("two weights are called {}: give each its own name", weight.param.name));

@@ -15,6 +15,7 @@
 #include "bridle/sweep.h"
 #include "sweep/registry.h"
 #include "sweep/results.h"
+#include "sweep/shard.h"
 
 namespace bridle {
 namespace {
@@ -117,8 +118,12 @@ SweepRecord::SweepRecord(Sweep sweep, For purpose) : sweep_(std::move(sweep)) {
 }
 
 std::vector<std::map<std::string, std::string>> SweepRecord::known_results() const {
-  if (!fs::exists(sweep_.results)) return {};
-  return parse_csv(read_file(sweep_.results), sweep_.results.string());
+  std::vector<Cells> known;
+  for (const fs::path& file : results_files(sweep_.results)) {
+    const std::vector<Cells> rows = parse_csv(read_file(file), file.string());
+    known.insert(known.end(), rows.begin(), rows.end());
+  }
+  return known;
 }
 
 SweepRecord::~SweepRecord() = default;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "bridle/error.h"
 #include "kernels/team.h"
@@ -28,8 +29,9 @@ double cap_of(Role role, const ConstraintSettings& settings) {
   return role == Role::head && settings.head_sigma_max > 0.0 ? settings.head_sigma_max : settings.sigma_max;
 }
 
-ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings)
-    : params_(params), coupling_room_(settings.coupling_room) {
+ConstraintSet::ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings,
+                             OwnedWeights owned)
+    : params_(params), owned_(std::move(owned)), coupling_room_(settings.coupling_room) {
   const std::vector<Role> by_head = roles_by_head(settings.heads);
   for (size_t i = 0; i < params_.size(); ++i) {
     Param& param = params_[i];
@@ -53,15 +55,22 @@ std::vector<double> ConstraintSet::caps() const {
 }
 
 bool ConstraintSet::all_proved() const {
-  if (prove_all_ && !mixtures_hold()) return false;
-  return std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return !(entry.promised || prove_all_) || entry.enforcer.prove();
+  const bool here = std::all_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return !owns(entry) || !(entry.promised || prove_all_) || entry.enforcer.prove();
   });
+  return all(here && (!prove_all_ || mixtures_hold()));
+}
+
+bool ConstraintSet::all(bool here) const {
+  std::vector<double> answers(params_.size(), here ? 1.0 : 0.0);
+  owned_.complete_(answers);
+  return here && std::count(answers.begin(), answers.end(), 0.0) == 0;
 }
 
 void ConstraintSet::start_() {
   keep_mixtures_();
-  for (Entry& entry : entries_) entry.enforcer.start_();
+  for (Entry& entry : entries_)
+    if (owns(entry)) entry.enforcer.start_();
 }
 
 // What bounds of caps take for granted: α in [0, 1], and coefficients of a proved length of at most 1.
@@ -78,7 +87,9 @@ bool ConstraintSet::mixtures_hold() const {
 // zeros has no direction, and stays.
 void ConstraintSet::keep_mixtures_() {
   const auto norms = measured_norms();
-  for (const Param& param : params_) {
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const Param& param = params_[i];
+    if (!owned_.owns(i)) continue;
     if (param.role == Role::residual_weight) param.tensor.detach().clamp_(0.0, 1.0);
     if (param.role != Role::mixing_weight) continue;
     double length = norms->euclidean(param).to_double();
@@ -88,6 +99,7 @@ void ConstraintSet::keep_mixtures_() {
   }
 }
 
+// Of all, owned or not: how threads share the work does not depend on who owns what, so that bits do not either.
 std::vector<int64_t> ConstraintSet::sizes() const {
   std::vector<int64_t> sizes;
   for (const Entry& entry : entries_) sizes.push_back(params_[entry.param].tensor.numel());
@@ -98,6 +110,7 @@ void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
   keep_mixtures_();
   each_apart(sizes(), [&](size_t i) {
     Entry& entry = entries_[i];
+    if (!owns(entry)) return;
     Enforcer& enforcer = entry.enforcer;
     StepInfo step = steps.at(entry.param);
     step.update_bound *= coupling_room_;  // of infinity it stays none
@@ -113,19 +126,18 @@ void ConstraintSet::enforce_(const std::vector<StepInfo>& steps) {
 void ConstraintSet::prove_and_repair_() {
   each_apart(sizes(), [&](size_t i) {
     Entry& entry = entries_[i];
-    if (entry.promised || prove_all_) entry.enforcer.prove_and_repair_();
+    if (owns(entry) && (entry.promised || prove_all_)) entry.enforcer.prove_and_repair_();
   });
-}
-
-int64_t ConstraintSet::repairs() const {
-  int64_t repairs = repairs_before_;
-  for (const Entry& entry : entries_) repairs += entry.enforcer.repairs();
-  return repairs;
+  std::vector<double> repairs(params_.size());
+  for (const Entry& entry : entries_) repairs[entry.param] = static_cast<double>(entry.enforcer.repairs());
+  owned_.complete_(repairs);
+  repairs_ = repairs_before_ + static_cast<int64_t>(std::accumulate(repairs.begin(), repairs.end(), 0.0));
 }
 
 std::map<std::string, at::Tensor> ConstraintSet::state() const {
   std::map<std::string, at::Tensor> state;
   for (const Entry& entry : entries_) {
+    if (!owns(entry)) continue;
     const at::Tensor kept = entry.enforcer.constraint().state();
     if (kept.defined()) state[params_[entry.param].name] = kept;
   }
@@ -133,7 +145,7 @@ std::map<std::string, at::Tensor> ConstraintSet::state() const {
 }
 
 void ConstraintSet::set_state(const std::map<std::string, at::Tensor>& state, int64_t repairs) {
-  repairs_before_ = repairs;
+  repairs_before_ = repairs_ = repairs;
   for (Entry& entry : entries_) {
     const auto found = state.find(params_[entry.param].name);
     if (found != state.end()) entry.enforcer.constraint().set_state(found->second);

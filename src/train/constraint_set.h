@@ -18,7 +18,10 @@ double cap_of(Role role, const ConstraintSettings& settings);
 
 class ConstraintSet {
  public:
-  ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings);
+  // Of several processes each works on the weights that it owns; those that answer for all (all_proved, prove_and_repair_) are called
+  // together.
+  ConstraintSet(const std::vector<Param>& params, const ConstraintSettings& settings,
+                OwnedWeights owned = {});
 
   // One a param, in force from now on; every one of them is then proved and repaired, promised by its method or not.
   void set_caps(const std::vector<double>& caps);
@@ -28,7 +31,7 @@ class ConstraintSet {
   void start_();                                      // brings initial weights inside
   void enforce_(const std::vector<StepInfo>& steps);  // after the optimizer, in the order of the params
   void prove_and_repair_();                           // what is promised; throws PromiseError
-  int64_t repairs() const;                            // since the run began
+  int64_t repairs() const { return repairs_; }        // since the run began, of all weights
 
   // The params with their row blocks, for the optimizer: it orthogonalises what is constrained for itself.
   const std::vector<Param>& params() const { return params_; }
@@ -42,15 +45,19 @@ class ConstraintSet {
     Enforcer enforcer;
     bool promised;  // the method guarantees the cap for the steps that it has seen
   };
+  bool owns(const Entry& entry) const { return owned_.owns(entry.param); }
+  bool all(bool here) const;           // and on all other processes
   std::vector<int64_t> sizes() const;  // of the entries' weights
   bool mixtures_hold() const;
   void keep_mixtures_();
 
   std::vector<Param> params_;
   std::vector<Entry> entries_;
+  OwnedWeights owned_;
   double coupling_room_;
   bool prove_all_ = false;
   int64_t repairs_before_ = 0;  // the run was resumed
+  int64_t repairs_ = 0;
 };
 
 }  // namespace bridle

@@ -28,6 +28,13 @@ bool is_proved(const Param& param, const RunOptions& options) {
 
 }  // namespace
 
+double owner_flop(const RunOptions& options, const Param& param) {
+  const auto entries = static_cast<double>(param.tensor.numel());
+  if (!is_matrix(param.role)) return entries;
+  return entries + muon_flop(param, options.optimizer).all +
+         make_constraint(options.constraint.options)->product_flop(param.block_view()).all;
+}
+
 FlopCount flop_count(const RunOptions& options, const Model& model, const std::vector<Param>& params) {
   const ModelFlop each = model.flop(batch_shape(options, model.shape().input).length);
   const auto examples = static_cast<double>(examples_per_step(options, model.shape().input));

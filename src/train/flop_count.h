@@ -24,4 +24,7 @@ struct FlopCount {
 // `params` as they are constrained.
 FlopCount flop_count(const RunOptions& options, const Model& model, const std::vector<Param>& params);
 
+// What a step costs the owner of a weight: the products of its rule and its constraint, or, where there are none, its entries.
+double owner_flop(const RunOptions& options, const Param& param);
+
 }  // namespace bridle

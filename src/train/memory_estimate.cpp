@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bridle/error.h"
+#include "dist/slices.h"
 #include "train/train_state.h"
 
 namespace bridle {
@@ -21,18 +22,24 @@ std::string gib(double bytes) { return fmt::format("{:.3g}", bytes / (1024.0 * 1
 
 }  // namespace
 
-MemoryEstimate memory_estimate(const RunOptions& options, int threads) {
+MemoryEstimate memory_estimate(const RunOptions& options, int threads, int64_t ranks) {
   const auto model = outline(options.model.options());
-  const BatchShape batch = batch_shape(options, model->shape().input);
+  BatchShape batch = batch_shape(options, model->shape().input);
+  batch.size /= options.training.slices;  // of one pass
+  const int64_t all = options.training.accumulate * options.training.slices;
+  const SliceRange own = slices_of(all, ranks - 1, ranks);  // the last rank has no less than another
+  const auto nodes = static_cast<double>(nodes_of(all, own).size());
+  const auto size = static_cast<double>(ranks), others = size - 1.0;
   const PassMemory pass = model->memory(batch, training_pass(options), threads);
   double weights = 0.0;
   for (const Param& param : model->params()) weights += kFloat * static_cast<double>(param.tensor.numel());
   return {.weights = weights,
-          .gradients = (options.training.accumulate > 1 ? 2.0 : 1.0) * weights,
-          .optimizer = (options.optimizer.method == OptimizerMethod::adamw ? 2.0 : 1.0) * weights,
+          .gradients = static_cast<double>(sums_at_once(own.count)) * weights,
+          .optimizer = (options.optimizer.method == OptimizerMethod::adamw ? 2.0 : 1.0) * weights / size,
           .packed = pass.packed,
           .activations = pass.activations,
-          .batches = batch_bytes(model->shape(), batch)};
+          .batches = batch_bytes(model->shape(), batch),
+          .exchange = ranks == 1 ? 0.0 : (2.0 * nodes * others + 1.0) / size * weights};
 }
 
 void check_memory(const RunOptions& options, int threads, int64_t available) {

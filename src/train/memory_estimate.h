@@ -16,12 +16,13 @@ struct MemoryEstimate {
   double packed = 0.0;       // weights and sums of gradients as the fused pass has them
   double activations = 0.0;  // that the backward pass needs, with the logits
   double batches = 0.0;      // made ahead
+  double exchange = 0.0;     // messages to and from other ranks
 
-  double total() const { return weights + gradients + optimizer + packed + activations + batches; }
+  double total() const { return weights + gradients + optimizer + packed + activations + batches + exchange; }
 };
 
-// Of resolved options, for so many threads.
-MemoryEstimate memory_estimate(const RunOptions& options, int threads);
+// Of resolved options, for so many threads; of one of so many ranks.
+MemoryEstimate memory_estimate(const RunOptions& options, int threads, int64_t ranks = 1);
 
 // Throws InputError, with the figures and what to lower, where the run takes more than these bytes.
 void check_memory(const RunOptions& options, int threads, int64_t available);

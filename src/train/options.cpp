@@ -135,6 +135,8 @@ Settings training_settings(TrainingOptions& o) {
           {"training.seed", &o.seed, "of weights, order, labels, dropout, token noise and augmentation"},
           {"training.precision", choice(&o.precision), "of products; master weights are float32"},
           {"training.accumulate", &o.accumulate, "batches per step"},
+          {"training.slices", &o.slices,
+           "equal parts of a batch, one pass each; ranks share the accumulate x slices of a step"},
           {"training.margin", &o.margin, "taken off the right logit in the loss: larger certified radii"},
           {"training.grow_windows", &o.grow_windows,
            "attention windows grow from one block of tokens to all of them, with the steps"},
@@ -203,16 +205,22 @@ void refuse_missing(const Settings& settings, const std::set<std::string>& named
 
 }  // namespace
 
-RunOptions read_config(const std::filesystem::path& path, const std::vector<std::string>& set) {
+RunOptions config_from(const std::string& text, const std::filesystem::path& path) {
   RunOptions options;
   const Settings settings = run_settings(options);
-  const std::set<std::string> named = read_toml(settings, read_file(path, kTomlLargestText), path.string());
+  const std::set<std::string> named = read_toml(settings, text, path.string());
   if (!named.empty() && !named.contains("data.name"))
     throw InputError("settings",
                      fmt::format("{} is of a run whose model and data a program has made: only that program "
                                  "can go on with it, by Trainer::resume with its TrainerParts",
                                  path.string()));
   refuse_missing(settings, named, path);
+  return options;
+}
+
+RunOptions read_config(const std::filesystem::path& path, const std::vector<std::string>& set) {
+  RunOptions options = config_from(read_file(path, kTomlLargestText), path);
+  const Settings settings = run_settings(options);
   for (const std::string& assignment : set) set_value(settings, assignment);
   return options;
 }

@@ -16,6 +16,9 @@ RunOptions resolved_for(RunOptions options, InputKind input);
 std::string config_without_recipe(const RunOptions& options);
 RunOptions read_config_without_recipe(const std::filesystem::path& path);
 
+// What read_config does with a file's text; `path` is for messages.
+RunOptions config_from(const std::string& text, const std::filesystem::path& path);
+
 SourceOptions source_options(const RunOptions& options);
 
 // "optimizer.lr = 0.3 instead of 0.5; …": where the first differ from the second; empty where they do not.

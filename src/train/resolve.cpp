@@ -126,6 +126,14 @@ void check_data(const DataOptions& data, InputKind input) {
                      "data.mirror must be false and data.shift 0 for tokens: they are for images");
 }
 
+void check_slices(const RunOptions& options) {
+  const int64_t slices = options.training.slices, batch = options.data.batch_size;
+  check_at_least("training.slices", slices, 1);
+  if (batch % slices != 0)
+    throw InputError("settings",
+                     fmt::format("training.slices must divide data.batch_size = {}, got {}", batch, slices));
+}
+
 void check_training(const TrainingOptions& training) {
   check_at_least("training.steps", training.steps, 1);
   check_at_least("training.accumulate", training.accumulate, 1);
@@ -145,6 +153,7 @@ void resolve_training_(RunOptions& options, InputKind input) {
   resolve_constraint_(options);
   check_data(options.data, input);
   check_training(options.training);
+  check_slices(options);
   schedule_factor(options.schedule, 0, options.training.steps);
 }
 

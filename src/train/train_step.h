@@ -15,7 +15,7 @@ struct StepResult {
   ActivationStatistics activations = {};  // where this step's are logged
 };
 
-// None where `stop` became true between two of the step's batches: the step is dropped and the state is as it was before.
+// None where `stop` was true before one of the step's slices, on any rank: the step is dropped and the state is as it was before.
 // Throws NumericError for a loss that is not finite, before anything has changed; PromiseError where a promised norm cannot be
 // established.
 std::optional<StepResult> train_step_(TrainState& state, const std::atomic<bool>* stop = nullptr);

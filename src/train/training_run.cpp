@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "bridle/error.h"
 #include "io/certificate_file.h"
 #include "io/model_folder.h"
@@ -13,20 +15,16 @@
 #include "train/train_step.h"
 
 namespace bridle {
-namespace {
-
-bool is_asked(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
-
-}  // namespace
-
 TrainingRun::TrainingRun(Setup setup)
-    : state_(make_train_state(setup.options, std::move(setup.parts.model), std::move(setup.parts.train))),
+    : state_(make_train_state(setup.options, std::move(setup.parts.model), std::move(setup.parts.train),
+                              std::move(setup.ranks))),
       validation_(std::move(setup.parts.validation)),
       folder_(std::move(setup.folder)),
       config_(std::move(setup.config)),
       listener_(std::move(setup.listener)) {}
 
 void TrainingRun::lock() {
+  if (!leads()) return;
   make_folder(folder_ / "state");
   lock_ = std::make_unique<FileLock>(folder_ / "state" / ".lock", [this] {
     throw InputError("train", fmt::format("another process works on {}; wait for it, or choose another --out",
@@ -35,6 +33,7 @@ void TrainingRun::lock() {
 }
 
 void TrainingRun::begin() {
+  if (!leads()) return;
   add_sinks();
   lines_ = std::make_unique<JsonLines>(folder_ / "metrics.jsonl", 0);
 }
@@ -53,25 +52,31 @@ void TrainingRun::add_sinks() {
 }
 
 bool TrainingRun::go_on() {
+  const std::optional<Checkpoint> checkpoint = leads() ? checkpoint_to_go_on_from() : std::nullopt;
+  if (!state_.exchange->any(checkpoint.has_value())) return false;
+  restore_(state_, checkpoint.value_or(Checkpoint{}));
+  last_checkpoint_ = state_.step;
+  return true;
+}
+
+std::optional<Checkpoint> TrainingRun::checkpoint_to_go_on_from() {
   std::string trouble;
-  const auto checkpoint = read_newest_checkpoint(folder_, &trouble);
+  auto checkpoint = read_newest_checkpoint(folder_, &trouble);
   if (!trouble.empty()) note(fmt::format("an older checkpoint serves, because {}", trouble));
   if (!checkpoint && std::filesystem::exists(folder_ / "model.safetensors"))
     throw InputError("train",
                      fmt::format("{} has a model but no checkpoint to go on from; train into another --out",
                                  folder_.string()));
-  if (!checkpoint) return false;
+  if (!checkpoint) return std::nullopt;
   check_copy(state_.options, checkpoint->recipe, folder_ / "config.toml");
   const KeptMetrics kept =
       kept_metrics(folder_ / "metrics.jsonl", checkpoint->metrics_bytes, checkpoint->step);
   if (!kept.trouble.empty()) note(kept.trouble);
   lines_ = std::make_unique<JsonLines>(folder_ / "metrics.jsonl", kept.bytes);
-  restore_(state_, *checkpoint);
-  last_checkpoint_ = checkpoint->step;
   seconds_before_ = checkpoint->seconds;
   add_sinks();
   for (const auto& sink : listener_.sinks) sink->resume_after(checkpoint->step);
-  return true;
+  return checkpoint;
 }
 
 TrainSummary TrainingRun::run(const std::atomic<bool>* stop) {
@@ -92,7 +97,7 @@ void TrainingRun::train(const std::atomic<bool>* stop) {
   const TrainingOptions& training = state_.options.training;
   const auto examples = static_cast<double>(examples_per_step(state_.options, state_.model->shape().input));
   const int64_t first = state_.step;
-  while (state_.step < training.steps && !is_asked(stop)) {
+  while (state_.step < training.steps) {
     const Timer step;
     const auto result = train_step_(state_, stop);
     if (!result) break;
@@ -100,7 +105,8 @@ void TrainingRun::train(const std::atomic<bool>* stop) {
     const double left = timer_.seconds() / static_cast<double>(state_.step - first) *
                         static_cast<double>(training.steps - state_.step);
     summary_.train_loss = result->loss;
-    if (due(training.log_every)) record(step_record(state_, *result, {.rate = rate, .seconds = seconds()}));
+    if (leads() && due(training.log_every))
+      record(step_record(state_, *result, {.rate = rate, .seconds = seconds()}));
     if (state_.step < training.steps) evaluate_or_save_where_due();
     if (listener_.progress)
       listener_.progress({state_.step, training.steps, result->loss, result->accuracy, rate, left});
@@ -110,7 +116,8 @@ void TrainingRun::train(const std::atomic<bool>* stop) {
 void TrainingRun::evaluate_or_save_where_due() {
   const bool evaluates = due(state_.options.training.evaluate_every);
   const bool saves = due(state_.options.training.checkpoint_every);
-  if (evaluates || saves) state_.constraints->prove_and_repair_();
+  if (evaluates || saves) prove_and_repair_(state_);
+  if (evaluates || saves) state_.exchange->check_weights();
   if (evaluates) record(evaluation_record(state_.step, measure(), summary_.bound));
   if (!saves) return;
   save_checkpoint();
@@ -122,13 +129,13 @@ void TrainingRun::finish(bool complete) {
   summary_.sealed = !state_.constraints->all_proved();
   if (summary_.sealed) {
     summary_.loss_before_seal = validation_result().loss;
-    state_.constraints->prove_and_repair_();
+    prove_and_repair_(state_);
   }
   const EvaluationResult result = measure();
   if (!complete) {
     record(evaluation_record(state_.step, result, summary_.bound));
     save_checkpoint();
-  } else if (certificate_holds()) {
+  } else if (leads() && certificate_holds()) {
     return;  // left as it is: the certificate may say more than this one would
   }
   write_result(keeps_budget() ? summary_.bound : std::nullopt);
@@ -148,23 +155,25 @@ bool TrainingRun::keeps_budget() const {
 // the model that it leaves, after the checkpoint.
 void TrainingRun::save_stopped() {
   save_checkpoint();
-  state_.constraints->prove_and_repair_();
+  prove_and_repair_(state_);
   write_result(std::nullopt);
 }
 
 void TrainingRun::save_checkpoint() {
+  Checkpoint checkpoint = checkpoint_of(state_);
+  const std::optional<int64_t> before = std::exchange(last_checkpoint_, state_.step);
+  if (!leads()) return;
   lines_->sync();
   for (const auto& sink : listener_.sinks) sink->sync();
-  Checkpoint checkpoint = checkpoint_of(state_);
   checkpoint.metrics_bytes = lines_->size();
   checkpoint.seconds = seconds();
   checkpoint.recipe = config_;
-  write_checkpoint(folder_, checkpoint, last_checkpoint_);
-  last_checkpoint_ = state_.step;
+  write_checkpoint(folder_, checkpoint, before);
 }
 
 // The model, and beside it its certificate where there is a bound and options that say what the model is.
 void TrainingRun::write_result(const std::optional<CertifiedBound>& bound) {
+  if (!leads()) return;
   const Model& model = *state_.model;
   std::filesystem::remove(folder_ / "certificate.json");  // it is about other weights
   if (!model.options()) {
@@ -194,7 +203,8 @@ EvaluationResult TrainingRun::validation_result() const {
       {.order = {.batch_size = state_.options.data.batch_size, .targets = training.evaluate_tokens},
        .dtype = pass.dtype,
        .statistics = training.log_activations,
-       .window_share = pass.window_share});
+       .window_share = pass.window_share,
+       .ranks = &state_.exchange->ranks()});
 }
 
 EvaluationResult TrainingRun::measure() {
@@ -202,6 +212,7 @@ EvaluationResult TrainingRun::measure() {
   summary_.validation_loss = result.loss;
   summary_.validation_accuracy = result.accuracy;
   summary_.bound.reset();
+  if (!leads()) return result;  // others have the same weights, and wait
   try {
     summary_.bound = certify(*state_.model);
   } catch (const PromiseError& error) {
@@ -212,6 +223,7 @@ EvaluationResult TrainingRun::measure() {
 }
 
 void TrainingRun::record(const MetricRecord& record) {
+  if (!leads()) return;
   lines_->write(record);
   for (const auto& sink : listener_.sinks) sink->write(record);
 }

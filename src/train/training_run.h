@@ -23,10 +23,12 @@ class TrainingRun {
     std::filesystem::path folder;
     std::string config;  // the text of config.toml
     TrainListener listener;
+    std::shared_ptr<Ranks> ranks = nullptr;  // null: alone
   };
   explicit TrainingRun(Setup setup);
 
-  void lock();   // one process at a time; throws InputError where another works on the run
+  // Of several ranks all call these together, and the one that leads does what is about the folder.
+  void lock();   // one run at a time; throws InputError where another process works on it
   void begin();  // at step 0, once the weights are inside their caps and config.toml is there
   bool go_on();  // from the newest whole checkpoint; false where there is none
   TrainSummary run(const std::atomic<bool>* stop);
@@ -34,6 +36,7 @@ class TrainingRun {
   TrainState& state() { return state_; }
 
  private:
+  std::optional<Checkpoint> checkpoint_to_go_on_from();
   void train(const std::atomic<bool>* stop);
   void evaluate_or_save_where_due();
   void finish(bool complete);
@@ -52,6 +55,7 @@ class TrainingRun {
   void note(const std::string& text) const;
   void note_plain_operators() const;
   double seconds() const { return seconds_before_ + timer_.seconds(); }
+  bool leads() const { return state_.exchange->ranks().leads(); }
   bool due(int64_t every) const { return every > 0 && state_.step % every == 0; }
 
   TrainState state_;

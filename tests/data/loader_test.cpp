@@ -64,15 +64,18 @@ TEST(Loader, AnotherSeedGivesOtherBatches) {
               Loader(source, {.order = order, .seed = 2}).starts(3));
 }
 
-TEST(Loader, RanksTogetherReadTheBatchOfOneAndShareNothing) {
+TEST(Loader, SlicesTogetherAreTheBatchesAndShareNothing) {
   const auto source = text_of(5000, 16);
   for (const Order order : kOrders) {
     const Loader one(source, {.batch_size = 12, .order = order, .seed = 5});
     for (int64_t position = 0; position < 30; ++position) {
       std::vector<int64_t> together;
-      for (int64_t rank = 0; rank < 3; ++rank) {
-        const Loader part(
-            source, {.batch_size = 12, .order = order, .seed = 5, .rank = rank, .ranks = 3, .prefetch = 0});
+      for (int64_t slice = 0; slice < 3; ++slice) {
+        const Loader part(source, {.batch_size = 12,
+                                   .order = order,
+                                   .seed = 5,
+                                   .slices = {.per_batch = 3, .stride = 3, .first = slice},
+                                   .prefetch = 0});
         const auto starts = part.starts(position);
         EXPECT_EQ(starts.size(), 4U);
         together.insert(together.end(), starts.begin(), starts.end());
@@ -84,6 +87,18 @@ TEST(Loader, RanksTogetherReadTheBatchOfOneAndShareNothing) {
       }
     }
   }
+}
+
+// Steps of two batches of two slices each: a loader of the last three slices of every step.
+TEST(Loader, MakesTheSlicesOfEveryStepThatItIsToldTo) {
+  const auto source = text_of(5000, 16);
+  const Loader all(source, {.batch_size = 6, .seed = 5, .slices = {.per_batch = 2}, .prefetch = 0});
+  Loader last(source,
+              {.batch_size = 6, .seed = 5, .slices = {.per_batch = 2, .stride = 4, .first = 1, .count = 3}});
+  for (int64_t step = 0; step < 5; ++step)
+    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(last.starts(3 * step + i), all.starts(4 * step + 1 + i));
+  for (int64_t i = 0; i < 4; ++i) last.next();
+  EXPECT_EQ(last.position(), 4);
 }
 
 TEST(Loader, ShuffledTakesEveryWindowOnceAnEpoch) {
@@ -162,8 +177,10 @@ TEST(Loader, HandsOnAnErrorInItsPlace) {
 TEST(Loader, RefusesOptionsThatMakeNoSense) {
   const auto source = text_of(1000, 10);
   EXPECT_ERROR(Loader(source, {.batch_size = 0}), InputError, "batch_size must be at least 1, got 0");
-  EXPECT_ERROR(Loader(source, {.batch_size = 5, .ranks = 2}), InputError, "not a multiple of the 2 ranks");
-  EXPECT_ERROR(Loader(source, {.rank = 2, .ranks = 2}), InputError, "rank 2 of 2");
+  EXPECT_ERROR(Loader(source, {.batch_size = 5, .slices = {.per_batch = 2}}), InputError,
+               "must be a multiple of the 2 slices");
+  EXPECT_ERROR(Loader(source, {.slices = {.stride = 2, .first = 2}}), InputError,
+               "slices 2 to 2 must be some of the 2");
   EXPECT_ERROR(Loader(source, {}).seek(-1), InputError, "position -1");
 }
 

@@ -80,6 +80,21 @@ P
 cp sweep.csv before.csv
 "$bridle" sweep run "$work/sweep.toml" >/dev/null 2>&1
 cmp sweep.csv before.csv || fail "a finished sweep changed its results"
+# Two jobs that share a sweep and see nothing of each other.
+cat >shared.toml <<'P'
+recipe = "recipe.toml"
+folder = "shared"
+[set]
+"training.steps" = 10
+[grid]
+"training.seed" = [0, 1, 2]
+P
+for shard in 1 2; do "$bridle" sweep run shared.toml --shard $shard/2 --workers 1 --threads 1 >/dev/null 2>&1; done
+[ "$(grep -c ',done,' shared.shard_1_of_2.csv) $(grep -c ',done,' shared.shard_2_of_2.csv)" = "2 1" ] || fail "shards: $(cat shared.shard_*.csv)"
+[ "$("$bridle" sweep export shared.toml | grep -c ',done,')" = 3 ] || fail "shards: $("$bridle" sweep export shared.toml)"
+expect 2 "must be i/n" "$bridle" sweep run shared.toml --shard 2
+expect 1 "from 1 to n" "$bridle" sweep run shared.toml --shard 3/2
+
 got=0
 "$bridle" sweep status 2>/dev/null || got=$?
 [ "$got" = 2 ] || fail "exit code $got for a missing file name"
