@@ -44,7 +44,7 @@ TEST(LaunchedRank, IsWhatMpirunSays) {
                                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                                                {"PMIX_NAMESPACE", "77"}};
   EXPECT_EQ(launched(variables)->rendezvous, "");  // two machines
-  variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = "4";
+  variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = std::string("4");
   EXPECT_NE(launched(variables)->rendezvous.find("file:"), std::string::npos);
   EXPECT_NE(launched(variables)->rendezvous.find("-77"), std::string::npos);
 }
