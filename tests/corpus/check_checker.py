@@ -162,7 +162,7 @@ def check_exit_codes():
 def check_length():
     """It is read before it is believed."""
     lines = SCRIPT.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 450, f"{len(lines)} lines"
+    assert len(lines) <= 470, f"{len(lines)} lines"
     for path in SCRIPT, SCRIPT.with_name("certificate_files.py"):
         for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             assert len(line) <= 110, f"{path.name}:{i} has {len(line)} columns"
