@@ -80,9 +80,9 @@ void add_import(CLI::App& app) {
       "gated\n"
       "feed-forward layer, grouped queries, RoPE), or a safetensors file of linear layers in a row.\n"
       "Examples:\n"
-      "  bridle import gpt2 --out gpt2-bridle\n"
+      "  bridle import gpt2 --out certified-gpt2\n"
       "  bridle import net.safetensors --activation relu --input-bound 1 --out net\n"
-      "  bridle certify gpt2-bridle --heads --search 0       what each layer costs, and each head's logits");
+      "  bridle certify certified-gpt2 --heads --search 0       what each layer costs, and each head's logits");
   auto flags = std::make_shared<Flags>();
   verb->add_option("path", flags->path, "A folder, or a safetensors file")->required()->type_name("PATH");
   verb->add_option("--out", flags->out, "The model's folder, missing or empty")->required()->type_name("DIR");
