@@ -91,7 +91,7 @@ void add_plan(CLI::App& app) {
   verb->footer(
       "Counted from the recipe's shapes; nothing is trained. --flops is what `bridle bench step` reaches on "
       "one\n"
-      "rank (achieved_flops). docs/how-to/many-processes.md compares plans with measurements.\n"
+      "rank (achieved_flops). docs/how-to/many-processes.md says how.\n"
       "Examples:\n"
       "  bridle plan recipes/nanogpt_soft_cap.toml --ranks 4 --flops 300e9 --gbit 10\n"
       "  bridle plan recipes/quickstart.toml --set training.slices=2 --ranks 2 --flops 100e9 --gbit 1 "

@@ -1,5 +1,5 @@
 // What training with several ranks will take, from the recipe's shapes alone: arithmetic and bytes of each rank, memory, and the time
-// at a given speed of processors and network. docs/how-to/many-processes.md compares it with measurements.
+// at a given speed of processors and network. docs/how-to/many-processes.md.
 #pragma once
 
 #include "train/flop_count.h"

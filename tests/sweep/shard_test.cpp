@@ -13,7 +13,7 @@ namespace bridle {
 namespace {
 
 Sweep seven_runs(const std::filesystem::path& folder) {
-  Sweep sweep{.file = folder / "s.toml", .folder = folder / "work", .results = folder / "s.csv"};
+  Sweep sweep{.file = folder / "s.toml", .folder = folder / "work", .results = folder / "s.csv", .runs = {}};
   for (int i = 0; i < 7; ++i) sweep.runs.push_back({.key = "g-" + std::to_string(i), .group = "g"});
   return sweep;
 }
