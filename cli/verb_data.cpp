@@ -68,7 +68,8 @@ void print_data_set(const DataSet& data, bool json) {
   if (json) return fmt::print("{}\n", describe(data).dump(2));
   const char* unit = data.vectors ? "examples" : data.kind == DataKind::images ? "images" : "tokens";
   const char* classes = data.vectors && data.vectors->regression ? "numbers to predict" : "classes";
-  const char* outputs = data.kind == DataKind::tokens ? "in the vocabulary" : classes;
+  const bool is_text = data.kind == DataKind::tokens || data.kind == DataKind::tokenizer;
+  const char* outputs = is_text ? "in the vocabulary" : classes;
   fmt::print("{} is in {}\n", data.name, data.folder.string());
   if (data.kind != DataKind::tokenizer)
     fmt::print("  {} training and {} validation {}\n", shown_count(total(data.train)),

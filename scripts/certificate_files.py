@@ -346,8 +346,9 @@ def check_transformer(o):
     need(all(layer < o.num_hidden_layers for layer in o.long_window_layers),
          "long_window_layers must be below num_hidden_layers")
     need(not o.norm_after or o.norm != "none", "norm_after needs a norm")
-    need(o.residual != "quadrature" or (o.mixing == "quadrature" and o.learned_alpha == "none" and not o.gated),
-         "residual = quadrature goes with mixing = quadrature and without a learned alpha")
+    need(o.residual != "quadrature"
+         or (o.mixing == "quadrature" and o.learned_alpha == "none" and not o.gated),
+         "residual = quadrature goes with mixing = quadrature, without a learned alpha or a gate")
     if o.mixing == "quadrature":
         need(o.hidden_size % 32 == o.memory_channels % 32 == o.content_size % 32 == 0,
              "sizes must be multiples of 32")

@@ -54,7 +54,7 @@ std::vector<NamedModel> exported_transformers() {
   for (const PositionKind positions : all_values<PositionKind>())
     add(fmt::format("positions_{}", word(positions)), [&](O& o) { o.positions = positions; });
   for (const LearnedAlpha alpha : all_values<LearnedAlpha>())
-    for (const ResidualKind residual : all_values<ResidualKind>())
+    for (const ResidualKind residual : {ResidualKind::convex, ResidualKind::plain})
       add(fmt::format("residual_{}_{}", word(residual), word(alpha)), [&](O& o) {
         o.residual = residual;
         o.learned_alpha = alpha;

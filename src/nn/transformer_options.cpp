@@ -174,9 +174,10 @@ void check_windows(const TransformerOptions& o) {
 
 void check_quadrature(const TransformerOptions& o) {
   require(o.residual != ResidualKind::quadrature ||
-              (o.mixing == MixingKind::quadrature && o.learned_alpha == LearnedAlpha::none),
-          "residual = quadrature goes with mixing = quadrature and learned_alpha = none: its coefficients "
-          "are learned");
+              (o.mixing == MixingKind::quadrature && o.learned_alpha == LearnedAlpha::none && !o.gated),
+          "residual = quadrature goes with mixing = quadrature, learned_alpha = none (its coefficients are "
+          "learned) "
+          "and gated = false");
   if (o.mixing != MixingKind::quadrature) {
     require(o.memory_channels == 0,
             fmt::format("memory_channels must be 0 without mixing = quadrature, got {}", o.memory_channels));

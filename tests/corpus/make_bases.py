@@ -75,6 +75,12 @@ MODELS = {
     "transformer_quadrature_reading": ("BF16", 0.3, {**SMALL, "hidden_size": 32, "num_hidden_layers": 2,
                                                      "mixing": "quadrature", "memory_channels": 32,
                                                      "content_heads": 1, "positions": "none"}),
+    "transformer_gated": ("F32", 0.4, {**SMALL, "gated": True, "hidden_act": "silu", "activation_divisor": 1.5,
+                                       "norm": "rms_norm", "norm_epsilon": 0.01, "residual": "plain"}),
+    "transformer_gated_biased": ("BF16", 0.4, {**SMALL, "gated": True, "bias": True, "hidden_act": "relu_squared",
+                                               "intermediate_size": 2}),
+    "mlp_biased": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 2], "bias": True,
+                                "mlp_activation": "tanh", "final_scale": -2.0}),
     "mlp_gelu": ("F32", 0.5, {"model_type": "bridle_mlp", "layer_sizes": [3, 5, 4, 2], "mlp_activation": "gelu"}),
 }
 
@@ -83,7 +89,10 @@ def shapes_of(config):
     """By hand, so that a mistake in the checkers' own lists would be seen."""
     if "layer_sizes" in config:
         sizes = config["layer_sizes"]
-        return {f"model.layers.{i}.weight": [m, n] for i, (n, m) in enumerate(zip(sizes, sizes[1:]))}
+        shapes = {f"model.layers.{i}.weight": [m, n] for i, (n, m) in enumerate(zip(sizes, sizes[1:]))}
+        if config.get("bias"):
+            shapes.update({f"model.layers.{i}.bias": [m] for i, m in enumerate(sizes[1:])})
+        return shapes
     d, inner, heads = config["hidden_size"], config["intermediate_size"], config["num_attention_heads"]
     read = d // heads * config.get("num_key_value_heads", heads)
     norm, bias = config.get("norm", "none"), config.get("bias", False)
@@ -97,6 +106,8 @@ def shapes_of(config):
                      "self_attn.o_proj": [d, d]}
         channels, mixes = config.get("memory_channels", 0), config.get("mixing") == "quadrature"
         layers = {**({} if mixes else attention), "mlp.up_proj": [inner, d], "mlp.down_proj": [d, inner]}
+        if config.get("gated"):
+            layers["mlp.gate_proj"] = [inner, d]
         if config.get("residual") == "quadrature":
             shapes[f"{block}.mlp.coefficients"] = [2]
             shapes[f"{block}.mlp.down_proj.weight"] = [d, d + layers.pop("mlp.down_proj")[1]]
