@@ -82,7 +82,8 @@ void add_import(CLI::App& app) {
       "Examples:\n"
       "  bridle import gpt2 --out certified-gpt2\n"
       "  bridle import net.safetensors --activation relu --input-bound 1 --out net\n"
-      "  bridle certify certified-gpt2 --heads --search 0       what each layer costs, and each head's logits");
+      "  bridle certify certified-gpt2 --heads --search 0       what each layer costs, and each head's "
+      "logits");
   auto flags = std::make_shared<Flags>();
   verb->add_option("path", flags->path, "A folder, or a safetensors file")->required()->type_name("PATH");
   verb->add_option("--out", flags->out, "The model's folder, missing or empty")->required()->type_name("DIR");

@@ -46,7 +46,8 @@ void multiply(const uint32_t* left, const uint32_t* right, int64_t steps, bool a
 // What the above are on AMX.
 void configure_tiles();
 void release_tiles();
-void multiply_on_tiles(const uint32_t* left, const uint32_t* right, int64_t steps, bool accumulate, float* sums);
+void multiply_on_tiles(const uint32_t* left, const uint32_t* right, int64_t steps, bool accumulate,
+                       float* sums);
 
 void transpose(float* sums);
 

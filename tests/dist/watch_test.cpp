@@ -113,7 +113,8 @@ TEST_F(Watched, RefuseOtherVersionsAndNumbers) {
     });
     for (const std::string& error : errors) EXPECT_NE(error.find(expected), std::string::npos) << error;
   };
-  meet([](WatchOptions& own) { own.version = std::string("2"); }, "rank 1 of 2 runs Bridle 2 and rank 0 runs 1");
+  meet([](WatchOptions& own) { own.version = std::string("2"); },
+       "rank 1 of 2 runs Bridle 2 and rank 0 runs 1");
   meet([](WatchOptions& own) { own.size = 3; }, "rank 1 says that it is one of 3");
   const auto twice =
       test::errors_of_ranks(3, [this](int64_t rank) { Watch watch(options(rank > 0 ? 1 : 0, 3)); });
