@@ -25,10 +25,10 @@ sequence_length = 128
 batch_size = 16
 [model]
 hidden_size = 512
-num_hidden_layers = 4
+num_hidden_layers = 2
 num_attention_heads = 8
 [training]
-steps = 24
+steps = 16
 slices = 2
 log_every = 1
 evaluate_every = 0
@@ -38,7 +38,7 @@ precision = "bfloat16"
 P
 words=("$@")
 [ ${#words[@]} -gt 0 ] || words=(recipe.toml)
-for core in 0 1; do taskset -c $core "$bridle" bench step "${words[@]}" --steps 8 --json >"bench_$core.json" 2>/dev/null & done
+for core in 0 1; do taskset -c $core "$bridle" bench step "${words[@]}" --steps 5 --json >"bench_$core.json" 2>/dev/null & done
 wait
 flops=$(python3 -c 'import json; print(sum(json.load(open(f"bench_{i}.json"))["achieved_flops"] for i in (0, 1)) / 2)')
 "$bridle" plan "${words[@]}" --ranks 2 --flops "$flops" --gbit "$gbit" --json >plan.json
