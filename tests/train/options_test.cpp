@@ -70,7 +70,7 @@ TEST(Configs, WithoutARecipeHoldTheRest) {
   EXPECT_ERROR(read_config(folder / "c.toml"), InputError, "whose model and data a program has made");
   write_file(folder / "c.toml", text.substr(0, text.find("[training]")));
   EXPECT_ERROR(read_config_without_recipe(folder / "c.toml"), InputError,
-               "must hold every key, and 12 are missing");
+               "must hold every key, and 13 are missing");
   write_file(folder / "c.toml", recipe_text(options));
   EXPECT_ERROR(read_config_without_recipe(folder / "c.toml"), InputError, "is of a recipe's run");
 }
