@@ -38,6 +38,19 @@ class Examples(Test):
         self.assertEqual([row[1] for row in rows[:4]], ["4", "2", "2", "1"])
 
 
+    def test_a_gpt2_from_elsewhere_has_a_bound_and_layers_that_add_up_to_it(self):
+        lines = output_of("certify_gpt2.py", PROGRAM).splitlines()
+        costs = [float(line.split("10^")[1]) for line in lines if "costs a factor" in line]
+        bound = next(float(line.split("10^")[1]) for line in lines if line.startswith("Lipschitz bound: "))
+        self.assertEqual(len(costs), 6)
+        self.assertAlmostEqual(sum(costs), bound, delta=0.1)  # two digits are shown
+
+    def test_a_controller_has_its_certificate_and_steers_from_its_header(self):
+        output = output_of("controller.py", PROGRAM, str(self.folder / "controller"))
+        self.assertLessEqual(float(re.search(r"certified: ([0-9.]+)", output)[1]), 4.0)
+        self.assertIn("after ten seconds the angle is", output)
+
+
 class Page(Test):
     def test_every_block_of_the_page_runs(self):
         blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/how-to/python.md").read_text(), flags=re.S)
